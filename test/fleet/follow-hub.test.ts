@@ -18,18 +18,24 @@ const quiet: SessionActivity = {
   counts: { done: 0, failed: 0, retried: 0, replaced: 0 },
 }
 
-test("a repeated report about an ended session does not delay the removal of its volume", async () => {
-  const store = openSqliteStore(":memory:")
+const followerOn = async (store: FleetStore) => {
   const { keeper } = await keeperOn(store, memoryProvider())
-  const added = async () => {}
+  const metrics = createMetrics()
   const follower = followHub({
     store,
     keeper,
     provider: "noop",
     now: Date.now,
     log: silentLog,
-    added,
+    metrics,
+    added: async () => {},
   })
+  return { keeper, metrics, follower }
+}
+
+test("a repeated report about an ended session does not delay the removal of its volume", async () => {
+  const store = openSqliteStore(":memory:")
+  const { follower } = await followerOn(store)
   const ended = { ...newLife, phase: "ended", wanted: "ended" } as const
   await store.add({ id: "s", tenant: "user:a", provider: "noop", environment: {} }, ended, 1000)
   await follower.follow({
@@ -41,18 +47,7 @@ test("a repeated report about an ended session does not delay the removal of its
 })
 
 const replicaOn = async (store: FleetStore) => {
-  const { keeper } = await keeperOn(store, memoryProvider())
-  const metrics = createMetrics()
-  const added = async () => {}
-  const follower = followHub({
-    store,
-    keeper,
-    provider: "noop",
-    now: Date.now,
-    log: silentLog,
-    metrics,
-    added,
-  })
+  const { keeper, metrics, follower } = await followerOn(store)
   const counted = () =>
     Number(/^sandpiper_prompts_total{result="ok"} (\d+)$/m.exec(metrics.text([]))?.[1] ?? 0)
   const report = (done: number, more: Partial<SessionActivity> = {}) => {

@@ -3,46 +3,14 @@ import { describe, expect, test } from "bun:test"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
 import { isReady } from "../../src/fleet/core/pool.ts"
 import { HubAway, HubRefusal } from "../../src/fleet/hub-port.ts"
-import { createPool, type PoolOptions } from "../../src/fleet/pool.ts"
-import { createQuotas } from "../../src/fleet/quotas.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
-import { systemClock } from "../../src/lib/clock.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { untilTrue } from "../kit/until-true.ts"
-import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+import { memoryProvider } from "./kit/fleet.ts"
+import { poolOn } from "./kit/pool.ts"
 
-const poolOn = async (
-  store: FleetStore,
-  size: number,
-  hub: Partial<PoolOptions["hub"]>,
-  more: Partial<Pick<PoolOptions, "clock" | "replica"> & { provider: SandboxProvider }> = {},
-) => {
-  const { provider = memoryProvider(), clock = systemClock, replica = "r1" } = more
-  const { keeper } = await keeperOn(store, provider, replica, { clock })
-  const pool = createPool({
-    store,
-    keeper,
-    quotas: createQuotas({ store, clock, quotas: {} }),
-    hub: {
-      reserve: async () => {},
-      handOver: async () => {},
-      takesGitCredentials: async () => false,
-      end: async () => {},
-      ...hub,
-    },
-    provider,
-    size,
-    runtimeKey: "v1",
-    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
-    added: async () => {},
-    replica,
-    clock,
-    log: silentLog,
-  })
-  return { pool, keeper }
-}
 const row = { tenant: "pool", provider: "noop", environment: {}, poolKey: "old" } as const
 const kinds = async (store: FleetStore) => (await store.pooled()).map(({ id, kind }) => [id, kind])
 

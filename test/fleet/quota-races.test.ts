@@ -5,7 +5,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
 import { poolKeyOf } from "../../src/fleet/core/pool.ts"
-import { createPool } from "../../src/fleet/pool.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { createQuotas } from "../../src/fleet/quotas.ts"
 import { createChanges } from "../../src/fleet/store/changes.ts"
@@ -15,7 +14,8 @@ import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { digestOf } from "../../src/lib/digest.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { untilTrue } from "../kit/until-true.ts"
-import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+import { memoryProvider } from "./kit/fleet.ts"
+import { poolOn } from "./kit/pool.ts"
 import { startPostgres, type TestPostgres } from "./kit/postgres.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "quota-races-"))
@@ -64,27 +64,7 @@ for (const [name, open] of Object.entries(databases))
       const clock = createManualClock(1_000_000)
       const replicaOn = async (store: FleetStore, replica: string) => {
         const quotas = createQuotas({ store, clock, quotas: { running: quota } })
-        const { keeper } = await keeperOn(store, provider, replica, { clock, quotas })
-        const pool = createPool({
-          store,
-          keeper,
-          quotas,
-          hub: {
-            reserve: async () => {},
-            handOver: async () => {},
-            takesGitCredentials: async () => false,
-            end: async () => {},
-          },
-          provider,
-          size: 1,
-          runtimeKey: "v1",
-          environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
-          added: async () => {},
-          replica,
-          clock,
-          log: silentLog,
-        })
-        return { keeper, pool }
+        return poolOn(store, 1, {}, { provider, replica, clock, quotas })
       }
       const replicas = [await replicaOn(stores[0], "a"), await replicaOn(stores[1], "b")] as const
       const of = (index: number) => (index % 2 === 0 ? replicas[0] : replicas[1])
