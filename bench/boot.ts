@@ -22,7 +22,7 @@ const untilOk = async (ask: () => Promise<boolean>): Promise<void> => {
 const ours = async (services: string): Promise<{ first: number; again: number }> => {
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
-  const ports = await Promise.all(["GATEWAY", "VNC", "VNC_RAW", "VSCODE", "TTYD"].map(portOf))
+  const ports = ["GATEWAY", "VNC", "VNC_RAW", "VSCODE", "TTYD"].map(portOf)
   const env = {
     ...Object.fromEntries(ports),
     LOG_LEVEL: "info",
@@ -46,7 +46,7 @@ const ours = async (services: string): Promise<{ first: number; again: number }>
   return times
 }
 
-const portOf = async (name: string) => [`${name}_PORT`, String(await freePort())] as const
+const portOf = (name: string) => [`${name}_PORT`, String(freePort())] as const
 
 /** OpenCode alone until it is healthy and returns its configuration, which /ready requires too. */
 const alone = async (pollMs: number): Promise<number> => {

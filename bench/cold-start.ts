@@ -22,7 +22,7 @@ const runner = async (
 ): Promise<{ health: number; idle: number }> => {
   const agent = startTestSessionAgent({ config: scriptedConfig(model) })
   const sandbox = await createSandbox(agent)
-  const port = await freePort()
+  const port = freePort()
   const started = performance.now()
   const child = Bun.spawn([binary, "run"], {
     env: { ...sandbox.environment, GATEWAY_PORT: String(port), LOG_LEVEL: "error" },

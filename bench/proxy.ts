@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { freePort } from "../test/kit/free-port.ts"
 import { percentile, say } from "./measure.ts"
 
 interface Peer {
@@ -31,13 +32,6 @@ const start = (command: readonly string[]) => {
   const child = Bun.spawn([...command], { stdout: "pipe", stderr: "ignore", cwd: directory })
   children.push(child)
   return child
-}
-
-const freePort = (): number => {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }
 
 const untilResponds = async (port: number): Promise<void> => {

@@ -2,6 +2,7 @@
 import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { freePort } from "../../test/kit/free-port.ts"
 
 const BINARY = join(
   import.meta.dir,
@@ -22,9 +23,7 @@ export const startSandboxAgent = async (): Promise<SandboxAgentServer> => {
   const binary = join(home, "sandbox-agent")
   await copyFile(BINARY, binary)
   await chmod(binary, 0o755)
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
+  const port = freePort()
   const token = crypto.randomUUID()
   const child = Bun.spawn(
     [binary, "server", "--port", String(port), "--token", token, "--no-telemetry"],

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { CLIENT_TOKEN } from "../../test/hub/kit/hub.ts"
-import { freePort } from "../../test/hub/kit/free-port.ts"
+import { freePort } from "../../test/kit/free-port.ts"
 import { readDeployment } from "../../test/hub/kit/workerd.ts"
 
 export interface PlainWorkerd {
@@ -54,7 +54,7 @@ const program = async (): Promise<string> => {
 /** `rows` is the parent directory of its database files. */
 export const startPlainWorkerd = async (script: string, rows: string): Promise<PlainWorkerd> => {
   const folder = await mkdtemp(join(rows, "bench-workerd-"))
-  const port = await freePort()
+  const port = freePort()
   await Bun.write(join(folder, "worker.js"), script)
   await Bun.write(join(folder, "config.capnp"), configOf(port, await readDeployment()))
   await Bun.write(join(folder, "rows", "keep"), "")

@@ -4,13 +4,14 @@
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
+import { freePort } from "../lib/free-port.ts"
 
 export const startOnStablePort = async <Server extends { readonly port: number }>(
   file: string,
   start: (port: number) => Promise<Server>,
 ): Promise<Server> => {
   const lastPort = await readPort(file)
-  const server = (await tryStart(start, lastPort)) ?? (await start(0))
+  const server = (lastPort > 0 && (await tryStart(start, lastPort))) || (await start(freePort()))
   if (server.port !== lastPort) {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 })
     await writeFile(file, `${server.port}\n`, { mode: 0o600 })

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { selfCommand } from "../../src/lib/self-command.ts"
+import { freePort } from "../kit/free-port.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { API_TOKEN, startTestGateway } from "../runner/gateway/kit.ts"
 import { startV1Stage, type V1Stage } from "../runner/sandbox/v1/kit.ts"
@@ -76,9 +77,7 @@ test("save reports what was saved, and says so where a workspace is not saved", 
 })
 
 test("a refused connection is tried again until the gateway listens", async () => {
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
+  const port = freePort()
   const running = run(["ls", "--json"], `http://127.0.0.1:${port}`)
   await Bun.sleep(1000)
   const late = Bun.serve({ hostname: "127.0.0.1", port, fetch: () => Response.json([]) })

@@ -92,7 +92,7 @@ test("a mistake in the command line exits with 2 and a sentence, a refusal with 
 }, 60_000)
 
 test("a command waits for a gateway that is still starting", async () => {
-  const port = await freePort()
+  const port = freePort()
   const waiting = run(["services", "list"], { SANDPIPER_URL: `http://127.0.0.1:${port}` })
   await Bun.sleep(700)
   const late = startTestGateway({ services: kit.ports, port })

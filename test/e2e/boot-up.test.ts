@@ -37,7 +37,7 @@ beforeAll(async () => {
   requireBinary()
   requireRoot()
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
-  const [gateway, editor] = await Promise.all([freePort(), freePort()])
+  const [gateway, editor] = [freePort(), freePort()]
   const programs = programsOf(sandbox)
   // A fake editor: the runner checks that it listens, the test reads its page.
   const page = `Bun.serve({ unix: process.env.AT, fetch: () => new Response("the editor") })`

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const browser = `printf '%s\\n' "$@" > "${recorded()}.new"\ncat "\${1#file://}" > "${recorded()}.html"\nmv "${recorded()}.new" "${recorded()}"`
   await writeFile(join(programs, "xdg-open"), `#!/bin/sh\n${browser}\n`, { mode: 0o755 })
   const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
-  const port = await freePort()
+  const port = freePort()
   origin = `http://sandpiper.localhost:${port}`
   env = {
     PATH: `${programs}:${PATH}`,

@@ -291,7 +291,7 @@ test("a request that comes before the fleet is there waits for it", async () => 
   const state = mkdtempSync(join(tmpdir(), "fleet-early-"))
   const own = openSqliteStore(":memory:")
   const { promise: isKnown, resolve: go } = Promise.withResolvers<void>()
-  const port = await freePort()
+  const port = freePort()
   const starting = startStack(state, {
     provider: runnerProvider(),
     store: { ...own, deployment: () => isKnown.then(() => own.deployment()) },

@@ -10,7 +10,7 @@ import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { startFakeRunner } from "../hub/kit/fake-runner.ts"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
@@ -70,7 +70,7 @@ const start = (runtimeKey: string) =>
   })
 
 beforeAll(async () => {
-  port = await freePort()
+  port = freePort()
   provider = runnerProvider(() => accepts)
   store = openSqliteStore(":memory:")
   stack = await start("v1")

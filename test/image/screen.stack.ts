@@ -37,13 +37,7 @@ const ours = () => carriersOf("SANDPIPER_SERVICE_OF", root, listProcesses())
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "screen-"))
-  const [vscode, vnc, rawVnc, ttyd] = await Promise.all([
-    freePort(),
-    freePort(),
-    freePort(),
-    freePort(),
-  ])
-  ports = { vscode, vnc, rawVnc, ttyd }
+  ports = { vscode: freePort(), vnc: freePort(), rawVnc: freePort(), ttyd: freePort() }
   // A copied file system leaves such a lock: its pid is alive, but is not an X server.
   await writeFile(lock, `${String(process.pid).padStart(10)}\n`)
   await writeFile(`/tmp/.X11-unix/X${number}`, "")

@@ -1,13 +1,16 @@
-/** A TCP port that is free at the time of the call. */
-import { once } from "node:events"
-import { createServer } from "node:net"
+/**
+ * A loopback port for a server of a test, also for one that the test ends and starts again at the same address. The kernel gives it
+ * to no other program, and a test process gets it once.
+ */
+import { freePort as findFreePort } from "../../src/lib/free-port.ts"
 
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no TCP port is free")
-  return address.port
+const given = new Set<number>()
+
+export const freePort = (): number => {
+  for (;;) {
+    const port = findFreePort()
+    if (given.has(port)) continue
+    given.add(port)
+    return port
+  }
 }

@@ -42,7 +42,7 @@ export async function startOpenCode({
     stubPluginInstall(join(root, "config", "opencode")),
     writeFile(models, "{}"),
   ])
-  const port = await freePort()
+  const port = freePort()
   const password = randomBytes(12).toString("hex")
   const errors = Bun.file(join(root, "stderr.log"))
   const child = Bun.spawn([join(OPENCODE, "bin/opencode"), "serve", "--port", String(port)], {

@@ -45,7 +45,7 @@ export const startPage = async (
   const sandbox = { ...created, workDir: directory ?? created.workDir }
   await furnish(sandbox)
   const { PATH = "", HOME = "", OPENCODE_BIN = "", WHISPER_MODELS } = sandbox.environment
-  const port = await freePort()
+  const port = freePort()
   const env = {
     PATH,
     HOME,

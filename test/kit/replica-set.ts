@@ -9,7 +9,7 @@ import { startPostgres } from "../fleet/kit/postgres.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { type Replica, startReplica } from "./replica.ts"
 import { requireBinary } from "./runner.ts"
-import { stablePort } from "./stable-port.ts"
+import { freePort } from "./free-port.ts"
 
 export interface ReplicaSet {
   /** The home of every process of the set. */
@@ -54,7 +54,7 @@ export const startReplicaSet = async (
     await chmod(agent, 0o755)
     const postgres = await startPostgres()
     ends.push(postgres.stop)
-    const ports = Array.from({ length: size }, stablePort)
+    const ports = Array.from({ length: size }, () => freePort())
     const workerd = await startWorkerd(await bundleWorker(), {
       FLEET_URL: `http://127.0.0.1:${ports[0]}`,
       FLEET_KEY,

@@ -18,7 +18,7 @@ test("a port on which a server listens is not given", () => {
     port: freePort(),
     fetch: () => new Response(""),
   })
-  const given = new Set(Array.from({ length: 200 }, freePort))
+  const given = new Set(Array.from({ length: 200 }, () => freePort()))
   expect(given.has(server.port ?? 0)).toBe(false)
   expect(given.size).toBeGreaterThan(150)
   void server.stop(true)

@@ -268,7 +268,7 @@ test("a secrets file that cannot be used is logged and the runner keeps its secr
 
 test("after hibernation and a restore the runner ends stale listeners, restarts its services and handles waiting frames", async () => {
   await prepare()
-  const port = await freePort()
+  const port = freePort()
   const programs = programsOf(sandbox)
   // A stand-in for ttyd: listens on the socket after -i, or without arguments on a port.
   const listen = (where: string) =>

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite"
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { join } from "node:path"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { text } from "../kit/model.ts"
 import {
   createSandbox,
@@ -57,9 +57,9 @@ const begin = async (agent: TestSessionAgent) => {
 test("turns that OpenCode's TUI makes while no runner runs are shown by the next runner, once and in order", async () => {
   const agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   const sandbox = await createSandbox(agent)
-  const opencode = `http://127.0.0.1:${await freePort()}`
+  const opencode = `http://127.0.0.1:${freePort()}`
   Object.assign(sandbox.environment, {
-    GATEWAY_PORT: String(await freePort()),
+    GATEWAY_PORT: String(freePort()),
     OPENCODE_URL: opencode,
     OPENCODE_SERVER_PASSWORD: PASSWORD,
   })

@@ -12,7 +12,7 @@ import { join } from "node:path"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
 import { connectClient } from "../hub/kit/client.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "../hub/kit/hub.ts"
 import { until } from "../hub/kit/until.ts"
 
@@ -41,7 +41,7 @@ const crash = fc.record({
 /** A hub and a runner that can be killed, and a proxy between them that is cut first. */
 const startWorld = async () => {
   const folder = await mkdtemp(join(tmpdir(), "crashes-"))
-  const port = await freePort()
+  const port = freePort()
   const proxy = await startTcpProxy(port)
   let starts = 0
   let current: TestHub = await startTestHub({ stateDir: join(folder, "hub-0"), port })

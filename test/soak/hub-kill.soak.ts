@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { until } from "../hub/kit/until.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
@@ -29,7 +29,7 @@ const startHub = async (stateDir: string) => {
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  port = await freePort()
+  port = freePort()
   runner = await startRunner({ url: `ws://127.0.0.1:${port}/sessions/s1/ws`, token: RUNNER_TOKEN })
   hub = await startHub(join(runner.sandbox.root, "hub"))
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { until } from "../hub/kit/until.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
@@ -16,7 +16,7 @@ beforeAll(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
   // A fixed port, as by default: OpenCode's tools store it.
-  const GATEWAY_PORT = String(await freePort())
+  const GATEWAY_PORT = String(freePort())
   environment = { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT }
 })
 afterAll(() => sandbox.remove())

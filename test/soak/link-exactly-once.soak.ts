@@ -22,7 +22,7 @@ beforeAll(async () => {
   proxy = await startTcpProxy(Number(new URL(agent.url).port))
   sandbox = await createSandbox({ url: `ws://127.0.0.1:${proxy.port}/ws`, token: agent.token })
   // A fixed gateway port: with another one OpenCode's environment would differ and OpenCode would be restarted.
-  sandbox.environment["GATEWAY_PORT"] = String(await freePort())
+  sandbox.environment["GATEWAY_PORT"] = String(freePort())
 })
 
 afterAll(async () => {

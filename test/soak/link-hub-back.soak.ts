@@ -2,7 +2,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { hubAnswers, isConnected, startBinaryRunner } from "../kit/binary-runner.ts"
@@ -22,7 +22,7 @@ interface RestartableHub {
 }
 
 const onBun = async ({ root }: Sandbox, config: object): Promise<RestartableHub> => {
-  const port = await freePort()
+  const port = freePort()
   const program = join(import.meta.dir, "../hub/kit/hub-program.ts")
   const args = [join(root, "hub"), String(port), SESSION, JSON.stringify(config)]
   const launch = () =>

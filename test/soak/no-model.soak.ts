@@ -25,7 +25,7 @@ test("without a model a prompt and a command fail at once and say what to set; a
 })
 
 test("a model whose address cannot be reached is reported with the model and the address, not as busy", async () => {
-  const port = await freePort()
+  const port = freePort()
   const customProviders = [
     {
       providerId: "away",

@@ -123,7 +123,7 @@ test("another agent works in a git worktree of its own, and its changes are show
 }, 180_000)
 
 test("the preview follows whether a server listens", async () => {
-  const port = await freePort()
+  const port = freePort()
   model.on("tunnel", [tool("register_tunnel", { name: "web", port }), text("Registered.")])
   await openConversation(page, stage, "tunnel")
   await sendPrompt(page, "@@tunnel@@")

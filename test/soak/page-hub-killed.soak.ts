@@ -41,7 +41,7 @@ const startHub = async (): Promise<string> => {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "page-killed-"))
-  port = await freePort()
+  port = freePort()
   const link = await startHub()
   runner = startFakeRunner({
     url: `ws://127.0.0.1:${port}/sessions/s1/ws`,

@@ -127,7 +127,7 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
 
 test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {
   const { err, code } = await runToEnd([binary, "serve", "--state-dir", place.stateDir], {
-    env: { ...variables(), HUB_PORT: String(await freePort()) },
+    env: { ...variables(), HUB_PORT: String(freePort()) },
     cwd: place.workDir,
   })
   expect(err).toContain(`another \`serve\` uses ${place.stateDir}: stop it`)

@@ -1,6 +1,7 @@
 /** A runner that is killed in the middle of a turn, alone or together with OpenCode, and then restarted. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { answerOf } from "../kit/conversation.ts"
+import { freePort } from "../kit/free-port.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, type Sandbox, scriptedConfig, spawnRunner } from "../kit/runner.ts"
@@ -18,9 +19,7 @@ describe("a killed runner", () => {
     agent = startTestSessionAgent({ config: scriptedConfig(model) })
     sandbox = await createSandbox(agent)
     // A fixed gateway port: OpenCode's environment contains it, so another port would restart OpenCode.
-    const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-    sandbox.environment["GATEWAY_PORT"] = String(server.port)
-    server.stop()
+    sandbox.environment["GATEWAY_PORT"] = String(freePort())
   })
   afterAll(async () => {
     await killOpenCode(sandbox)

@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { freePort } from "../hub/kit/free-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import {
   cut,
   httpError,
@@ -56,7 +56,7 @@ const leave = (one: Terminal): Promise<number> => {
 
 beforeAll(async () => {
   model = await startScriptedModel()
-  gateway = await freePort()
+  gateway = freePort()
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "", SANDPIPER_STATE_DIR = "" } = sandbox.environment
   env = {
@@ -219,7 +219,7 @@ test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed 
 })
 
 test("a model whose address cannot be reached is named with its address in the terminal, not called busy", async () => {
-  const port = await freePort()
+  const port = freePort()
   const away = {
     providerId: "away",
     displayName: "Away",

@@ -38,13 +38,6 @@ const descendants = (pid: number): readonly number[] => {
   return children.flatMap((child) => [child, ...descendants(child)])
 }
 
-export const freePort = (): number => {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
-}
-
 export const until = async (
   condition: () => boolean | Promise<boolean>,
   what: string,

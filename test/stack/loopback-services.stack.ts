@@ -4,7 +4,8 @@ import type { TCPSocketListener } from "bun"
 import { WebSocket } from "ws"
 import { servicesOf } from "../../src/runner/host/service-table.ts"
 import { logIn, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
-import { freePort, listening, start } from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { listening, start } from "./kit.ts"
 
 const BANNER = "RFB 003.008\n"
 const [vnc, rawVnc] = [freePort(), freePort()]

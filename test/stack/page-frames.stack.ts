@@ -7,7 +7,8 @@ import { type Aim, ATTACK } from "../e2e/page/hostile-page.ts"
 import { makeRepository } from "../kit/conversation.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { type PageStage, sendPrompt, startPage, turnIsOver } from "../kit/page.ts"
-import { freePort, temporaryDirectory, until } from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { temporaryDirectory, until } from "./kit.ts"
 import { codeServer, node24 } from "./places.ts"
 
 const display = `:${100 + (process.pid % 800)}`

@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { stablePort } from "../kit/stable-port.ts"
+import { freePort } from "../kit/free-port.ts"
 import { listening, start } from "./kit.ts"
 
 export interface PgBouncer {
@@ -16,7 +16,7 @@ const SERVER_CONNECTIONS = 3
 export const startPgBouncer = async (postgresUrl: string): Promise<PgBouncer> => {
   const folder = mkdtempSync(join(tmpdir(), "sandpiper-pgbouncer-"))
   const { hostname, port: serverPort, username } = new URL(postgresUrl)
-  const port = stablePort()
+  const port = freePort()
   const settings = join(folder, "pgbouncer.ini")
   const users = join(folder, "users.txt")
   writeFileSync(users, `"${username}" ""\n`)

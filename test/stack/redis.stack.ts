@@ -6,7 +6,8 @@ import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { keeperOn, memoryProvider, silentLog } from "../fleet/kit/fleet.ts"
-import { freePort, listening, start, until } from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { listening, start, until } from "./kit.ts"
 
 const PASSWORD = "a-password-of-redis"
 const port = freePort()

@@ -20,10 +20,10 @@ export const startSwift = async (): Promise<Swift> => {
   if (!existsSync(SWIFT_CONF))
     await writeFile(SWIFT_CONF, "[swift-hash]\nswift_hash_path_suffix = of-the-tests\n")
   const ports = {
-    object: await freePort(),
-    container: await freePort(),
-    account: await freePort(),
-    proxy: await freePort(),
+    object: freePort(),
+    container: freePort(),
+    account: freePort(),
+    proxy: freePort(),
   }
   for (const server of SERVERS) {
     const builder = join(base, `${server}.builder`)

@@ -3,14 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { api, makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
-import {
-  type Browser,
-  freePort,
-  listening,
-  start,
-  startBrowser,
-  temporaryDirectory,
-} from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { type Browser, listening, start, startBrowser, temporaryDirectory } from "./kit.ts"
 import { viteProgram } from "./places.ts"
 
 let project: Awaited<ReturnType<typeof temporaryDirectory>>

@@ -1,7 +1,8 @@
 /** The sandbox's screen in a browser: Xvfb, x11vnc, websockify and noVNC behind the gateway, checked by pixel colour. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
-import { type Browser, freePort, listening, start, startBrowser, until } from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { type Browser, listening, start, startBrowser, until } from "./kit.ts"
 
 const display = `:${100 + (process.pid % 800)}`
 const rawPort = freePort()

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { acceptsConnections } from "../../src/runner/host/stale-locks.ts"
 import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
-import { type Browser, freePort, start, startBrowser, temporaryDirectory, until } from "./kit.ts"
+import { freePort } from "../kit/free-port.ts"
+import { type Browser, start, startBrowser, temporaryDirectory, until } from "./kit.ts"
 import { codeServer, node24 } from "./places.ts"
 
 let home: Awaited<ReturnType<typeof temporaryDirectory>>

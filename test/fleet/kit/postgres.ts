@@ -10,7 +10,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
-import { stablePort } from "../../kit/stable-port.ts"
+import { freePort } from "../../kit/free-port.ts"
 
 export interface TestPostgres {
   readonly url: string
@@ -65,7 +65,7 @@ export const startPostgres = async (): Promise<TestPostgres> => {
   const library = join(native, "lib")
   const data = join(folder, "data")
   // Not one of outgoing connections: they could take it until the server starts.
-  const port = stablePort()
+  const port = freePort()
   await run([bin("initdb"), "-D", data, "-U", "sandpiper", "-A", "trust", "--no-sync"], library)
   const flags = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB -c max_connections=200`
   const log = join(folder, "log")

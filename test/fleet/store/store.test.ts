@@ -9,6 +9,7 @@ import { createChanges } from "../../../src/fleet/store/changes.ts"
 import type { FleetStore } from "../../../src/fleet/store/ports.ts"
 import { openPostgresStore } from "../../../src/fleet/store/postgres-store.ts"
 import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 import { startPostgres, type TestPostgres } from "../kit/postgres.ts"
 import { storeContract } from "../store-contract.ts"
@@ -197,9 +198,7 @@ test("the frequent reads of SQLite use an index among ten thousand sessions", as
 
 test("a database that cannot be reached or does not answer is an error that names its host and no password", async () => {
   const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-  closed.stop(true)
-  for (const { port } of [silent, closed]) {
+  for (const port of [silent.port, freePort()]) {
     const problem = await openPostgresStore(`postgres://me:pass-word@127.0.0.1:${port}/x`, 1).then(
       () => "opened",
       (error: unknown) => String(error),

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Miniflare } from "miniflare"
-import { freePort } from "./free-port.ts"
+import { freePort } from "../../kit/free-port.ts"
 
 export interface Workerd {
   readonly url: string
@@ -75,7 +75,7 @@ export const startWorkerd = async (
   }: { page?: boolean; services?: Record<string, string>; below?: string } = {},
 ): Promise<Workerd> => {
   const folder = await mkdtemp(join(below, "workerd-"))
-  const port = await freePort()
+  const port = freePort()
   const { compatibility_date, compatibility_flags, assets } = await readDeployment()
   const launch = async () => {
     const started = new Miniflare({

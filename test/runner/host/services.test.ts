@@ -65,7 +65,7 @@ const listening = (name: string, port: number): Service => ({
 })
 
 test("a service is ready when its own process listens, and its output is kept", async () => {
-  const port = await freePort()
+  const port = freePort()
   const { services, phase } = await start([listening("one", port)])
   await until(() => phase("one") === "ready", "readiness")
   await until(() => services.output("one").length > 0, "output")
@@ -73,7 +73,7 @@ test("a service is ready when its own process listens, and its output is kept", 
 })
 
 test("a killed service is restarted on the same port", async () => {
-  const port = await freePort()
+  const port = freePort()
   const { phase, states } = await start([listening("one", port)])
   await until(() => phase("one") === "ready", "readiness")
   const first = listenerOf(port)
@@ -88,7 +88,7 @@ test("a killed service is restarted on the same port", async () => {
 })
 
 test("a service waits for the service that it needs", async () => {
-  const port = await freePort()
+  const port = freePort()
   const mark = join(root, "started")
   const dependent: Service = {
     name: "second",
@@ -161,7 +161,7 @@ test("stopping ends all processes of the services, even outside their process gr
 })
 
 test("services of a previous runner are ended before new ones start", async () => {
-  const port = await freePort()
+  const port = freePort()
   const left = Bun.spawn([...listening("left", port).command], {
     env: { PATH: process.env["PATH"] ?? "", SANDPIPER_SERVICE_OF: root },
     stdio: ["ignore", "ignore", "ignore"],

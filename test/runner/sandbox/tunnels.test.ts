@@ -5,6 +5,7 @@ import {
   readListeningPorts,
 } from "../../../src/runner/sandbox/listening-ports.ts"
 import { createTunnels } from "../../../src/runner/sandbox/tunnels.ts"
+import { freePort } from "../../kit/free-port.ts"
 import {
   api,
   makeToken,
@@ -87,8 +88,8 @@ describe("a tunnel", () => {
     expect(gateway.announced.at(-1)).toHaveLength(1)
   })
   test("the list of tunnels shows whether something listens on each port", async () => {
-    const free = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
-    const { port } = free
+    const port = freePort()
+    const free = Bun.listen({ hostname: "127.0.0.1", port, socket: { data: () => {} } })
     await api(gateway, "POST", "/tunnels", { name: "later", port })
     const listening = async () => {
       const { tunnels } = (await (await api(gateway, "GET", "/tunnels")).json()) as {

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { connectClient, type TestClient } from "../../hub/kit/client.ts"
-import { freePort } from "../../hub/kit/free-port.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../../hub/kit/hub.ts"
 import { makeRepository } from "../../kit/conversation.ts"
 import { startScriptedModel } from "../../kit/model.ts"
@@ -34,7 +34,7 @@ const randomFrom = (start: number) => {
 }
 
 const model = await startScriptedModel()
-const hubPort = await freePort()
+const hubPort = freePort()
 const proxy = await startTcpProxy(hubPort)
 const url = `http://127.0.0.1:${hubPort}`
 const sandbox = await createSandbox({

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { startLocalHub } from "../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../../hub/kit/hub.ts"
-import { freePort } from "../../hub/kit/free-port.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { bundleWorker, startWorkerd } from "../../hub/kit/workerd.ts"
 import { silentLog } from "../../kit/log.ts"
 import { requireBinary, type Sandbox } from "../../kit/runner.ts"
@@ -40,7 +40,7 @@ export const hubHosts: Readonly<Record<HostName, (options: HostOptions) => Promi
     return { url: hub.url, clientToken: CLIENT_TOKEN, stop: hub.stop }
   },
   workerd: async ({ sandbox, variables }) => {
-    const port = await freePort()
+    const port = freePort()
     const workerd = await startWorkerd(await bundleWorker(), {
       ...variables,
       FLEET_URL: `http://127.0.0.1:${port}`,

@@ -1,5 +1,6 @@
 /** Checks that the port for OpenCode is free before OpenCode is started. */
 import { createServer } from "node:net"
+import { freePort } from "../../../lib/free-port.ts"
 import { LaunchError } from "./launch-error.ts"
 import type { Processes } from "./interfaces.ts"
 
@@ -16,15 +17,16 @@ export const choosePort = async (
   processes: Pick<Processes, "listener">,
 ): Promise<number> => {
   const port = Number(url.port || 80)
-  const free = await tryPort(port, url.hostname)
-  if (free !== undefined) return free
+  const hostname = url.hostname.replace(/^\[|\]$/g, "")
+  if (port === 0) return freePort(hostname)
+  if (await isFree(port, hostname)) return port
   const holder = processes.listener(port)
   const owner = holder
     ? `pid ${holder.pid} (${holder.command})`
     : "a process that is not visible to the runner"
   if (isDefault) {
     onTaken({ port, by: owner })
-    return (await tryPort(0, url.hostname)) ?? 0
+    return freePort(hostname)
   }
   throw new LaunchError(
     "blocked",
@@ -32,15 +34,11 @@ export const choosePort = async (
   )
 }
 
-const tryPort = (port: number, hostname: string): Promise<number | undefined> =>
+const isFree = (port: number, hostname: string): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const server = createServer()
     server.once("error", (error: NodeJS.ErrnoException) =>
-      error.code === "EADDRINUSE" ? resolve(undefined) : reject(error),
+      error.code === "EADDRINUSE" ? resolve(false) : reject(error),
     )
-    server.listen(port, hostname.replace(/^\[|\]$/g, ""), () => {
-      const address = server.address()
-      const bound = typeof address === "object" && address ? address.port : port
-      server.close(() => resolve(bound))
-    })
+    server.listen(port, hostname, () => server.close(() => resolve(true)))
   })

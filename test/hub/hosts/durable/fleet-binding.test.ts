@@ -6,7 +6,7 @@ import { systemClock } from "../../../../src/lib/clock.ts"
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
 import { silentLog } from "../../../kit/log.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
-import { freePort } from "../../kit/free-port.ts"
+import { freePort } from "../../../kit/free-port.ts"
 import { until } from "../../kit/until.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
@@ -18,7 +18,7 @@ let fleet: ServedFleet
 let client: TestClient
 
 beforeAll(async () => {
-  const port = await freePort()
+  const port = freePort()
   workerd = await startWorkerd(
     await bundleWorker(),
     { FLEET_KEY, HUB_GATEWAY_SECRET: "a gateway secret of the tests" },

@@ -12,7 +12,7 @@ import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-p
 import { silentLog } from "../../../kit/log.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
-import { freePort } from "../../kit/free-port.ts"
+import { freePort } from "../../../kit/free-port.ts"
 import { until } from "../../kit/until.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
@@ -50,7 +50,7 @@ const startFleet = async (poolSize = 0) => {
 }
 
 beforeAll(async () => {
-  fleetPort = await freePort()
+  fleetPort = freePort()
   workerd = await startWorkerd(script, {
     FLEET_URL: `http://127.0.0.1:${fleetPort}`,
     FLEET_KEY,

@@ -21,8 +21,18 @@ test("if the default port is taken, OpenCode gets another one and the holder is 
     processes,
   )
   expect(chosen).toBeGreaterThan(0)
+  expect(chosen).toBeLessThan(32_768)
   expect(chosen).not.toBe(port)
   expect(reported).toEqual([{ port, by: "pid 7 (other program)" }])
+})
+
+test("port 0 gives a port that the kernel gives to no other program, on IPv4 and IPv6", async () => {
+  for (const url of [new URL("http://127.0.0.1:0"), new URL("http://[::1]:0")]) {
+    const choice = { url, isDefault: false, onTaken: () => {} }
+    const chosen = await choosePort(choice, processes)
+    expect(chosen).toBeGreaterThan(0)
+    expect(chosen).toBeLessThan(32_768)
+  }
 })
 
 test("a port that a person has chosen is not replaced: the error names its holder and what to do", async () => {

@@ -34,7 +34,7 @@ const serve = (port: number) =>
   `exec bun -e 'Bun.serve({ port: ${port}, hostname: "127.0.0.1", fetch: () => new Response("up") })'`
 
 test("a service is running when it listens on its port, and its port is listed", async () => {
-  const port = await freePort()
+  const port = freePort()
   const gate = join(kit.root, "gate")
   const command = `until [ -e '${gate}' ]; do sleep 0.02; done; ${serve(port)}`
   await kit.services.start(spec("web", command, { port }))
