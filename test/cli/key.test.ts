@@ -8,6 +8,7 @@ import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
 import { type LocalHub, startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { freePort } from "../kit/free-port.ts"
 import { silentLog } from "../kit/log.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { runnerFromSource } from "../kit/runner.ts"
@@ -19,7 +20,7 @@ const start = async () => {
   const hub = await startLocalHub({
     stateDir,
     workDir: stateDir,
-    port: 0,
+    port: freePort(),
     environment: {},
     clock: systemClock,
     log: silentLog,

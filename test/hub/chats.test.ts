@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startLocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import { freePort } from "../kit/free-port.ts"
 import { silentLog } from "../kit/log.ts"
 import { SLACK_SECRET, SLACK_TOKEN, type SlackApi, startSlackApi } from "../kit/slack-api.ts"
 import {
@@ -39,7 +40,7 @@ const hosts: Readonly<
         log: silentLog,
         clientToken: CLIENT_TOKEN,
       })
-    let hub = await start(0)
+    let hub = await start(freePort())
     return {
       url: hub.url,
       restart: async () => {

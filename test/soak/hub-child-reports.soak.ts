@@ -10,6 +10,7 @@ import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { until } from "../hub/kit/until.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
+import { freePort } from "../kit/free-port.ts"
 import { silentLog } from "../kit/log.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
 
@@ -39,7 +40,7 @@ const startBunHost = async (): Promise<Host> => {
     await hub.resume()
     return hub
   }
-  let hub = await start(0)
+  let hub = await start(freePort())
   return {
     url: hub.url,
     clientToken: CLIENT_TOKEN,

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { Server } from "bun"
 import { callOperation, operationNamed } from "../../tools/gateway.ts"
 import type { ToolContext } from "../../tools/tool.ts"
+import { freePort } from "../kit/free-port.ts"
 
 let server: Server<undefined>
 let received: {
@@ -18,7 +19,7 @@ beforeAll(() => {
   received = []
   server = Bun.serve({
     hostname: "127.0.0.1",
-    port: 0,
+    port: freePort(),
     fetch: async (request) => {
       const { method, headers } = request
       received.push({ method, url: new URL(request.url), headers, body: await request.text() })

@@ -9,6 +9,7 @@ import type { StoredSession } from "../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
 import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { createManualClock } from "../../kit/clock.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { keeperOn, memoryProvider, silentLog } from "../kit/fleet.ts"
 import { type RedisDouble, startRedisDouble } from "../kit/redis-double.ts"
 
@@ -135,8 +136,8 @@ describe("the bridge to Redis", () => {
   })
 
   test("without a Redis the sandboxes live as before, and the entry is written when it is back", async () => {
-    const first = await startRedisDouble()
-    const { port } = first
+    const port = freePort()
+    const first = await startRedisDouble(port)
     await first.stop()
     const { keeper, warnings } = await stage(
       { ...first, stop: async () => {} },

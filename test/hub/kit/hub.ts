@@ -6,6 +6,7 @@ import { startHub } from "../../../src/hub/hosts/bun/bun-host.ts"
 import type { Hub, HubOptions } from "../../../src/hub/hosts/bun/hub-options.ts"
 import { hashOf } from "../../../src/hub/keys.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { recordingLog } from "../../kit/log.ts"
 
 export const CLIENT_TOKEN = "client-token-of-the-tests"
@@ -25,6 +26,7 @@ export const startTestHub = async (
   const stateDir = options.stateDir ?? (await mkdtemp(join(tmpdir(), "hub-")))
   const log: string[] = []
   const hub = await startHub({
+    port: freePort(),
     clock: systemClock,
     log: recordingLog(log),
     clientToken: CLIENT_TOKEN,

@@ -11,6 +11,7 @@ import {
 import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "./fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./hub.ts"
+import { freePort } from "../../kit/free-port.ts"
 import { silentLog } from "../../kit/log.ts"
 import type { ScriptedModel } from "../../kit/model.ts"
 import { type Sandbox, scriptedConfig } from "../../kit/runner.ts"
@@ -28,7 +29,7 @@ const startHubIn = (
 ): Promise<LocalHub> =>
   startLocalHub({
     ...folders,
-    port: 0,
+    port: freePort(),
     clock: systemClock,
     log: silentLog,
     clientToken: CLIENT_TOKEN,

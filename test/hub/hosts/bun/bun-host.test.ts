@@ -12,6 +12,7 @@ import { testPageProtocol } from "../../page-contract.ts"
 import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
+import { freePort } from "../../../kit/free-port.ts"
 import { silentLog } from "../../../kit/log.ts"
 
 const start = async (
@@ -40,7 +41,7 @@ const blobsIn = (stateDir: string): readonly string[] => {
 
 const startContractHost = async (environment: Readonly<Record<string, string>> = {}) => {
   const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  let current = await start(stateDir, 0, environment)
+  let current = await start(stateDir, freePort(), environment)
   return {
     url: current.url,
     clientToken: CLIENT_TOKEN,

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
 import type { JwtSettings } from "../../../../src/hub/access/verify-jwt.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
+import { freePort } from "../../../kit/free-port.ts"
 import { silentLog } from "../../../kit/log.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { AUDIENCE, ISSUER, JWT_SECRET, type OwnersHost } from "../../kit/owners.ts"
@@ -27,7 +28,7 @@ const startHost = async (jwt: JwtSettings): Promise<OwnersHost> => {
     await hub.resume()
     return hub
   }
-  let current = await start(0)
+  let current = await start(freePort())
   return {
     url: current.url,
     clientToken: CLIENT_TOKEN,
