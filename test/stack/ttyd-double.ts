@@ -43,8 +43,9 @@ export const startTtydDouble = async (command: readonly string[]): Promise<TtydD
   server.on("upgrade", (request, socket, head) => {
     if (request.url !== "/ws") return socket.destroy()
     sockets.handleUpgrade(request, socket, head, (client) => {
-      // Without a close frame, and after all that was written.
-      if (client.protocol === "tty") serve(client, command, () => socket.end())
+      // Without a close frame, and after all that was written: `end` drops what the WebSocket has not yet sent.
+      const hangUp = () => void (client.bufferedAmount > 0 ? setTimeout(hangUp, 5) : socket.end())
+      if (client.protocol === "tty") serve(client, command, hangUp)
     })
   })
   server.listen(0, "127.0.0.1")
