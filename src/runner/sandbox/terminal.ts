@@ -66,6 +66,8 @@ const IXON = 0o2000
 /** More than the kernel still delivers after a stop. */
 const STOP_AGAIN_BYTES = 128 * 1024
 const KILL_MS = 1000
+const QUIET_MS = 300
+const QUIET_TRIES = 10
 const NEWLINE = 10
 
 export const openTerminal = (options: TerminalOptions): Terminal => {
@@ -135,10 +137,30 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
   const end = (why: string): void => {
     if (isEnded) return
     isEnded = true
-    for (const viewer of viewers.values()) viewer.ended(why)
+    for (const [id, viewer] of viewers) {
+      const { at = ring.end() } = flow.viewers.get(id) ?? {}
+      // A slow viewer gets the rest all the same: nothing follows it.
+      if (at < ring.end()) viewer.send(at < ring.start() ? replay() : ring.read(at, ring.end()))
+      viewer.ended(why)
+    }
     viewers.clear()
     pty.close()
     options.onEnded()
+  }
+
+  /** How the shell ended. Its last output may still be in the PTY. */
+  let ending: string | undefined
+  let isOutputOver = false
+  const endWithOutput = (): void => {
+    if (ending !== undefined && isOutputOver) end(ending)
+  }
+  /** A program that the shell has left behind keeps the PTY open: the terminal does not wait for its end. */
+  const endWhenQuiet = (why: string, tries: number): void => {
+    const before = ring.end()
+    clock.after(QUIET_MS, () => {
+      if (tries === 0 || ring.end() === before) end(why)
+      else endWhenQuiet(why, tries - 1)
+    })
   }
 
   const shell = Bun.spawn([...options.command], {
@@ -151,10 +173,20 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
       SANDPIPER_TERMINAL: "1",
     },
     ...(user && { uid: user.uid, gid: user.gid }),
-    terminal: { cols, rows, name: "xterm-256color", data: (_pty, bytes) => show(bytes) },
+    terminal: {
+      cols,
+      rows,
+      name: "xterm-256color",
+      data: (_pty, bytes) => show(bytes),
+      exit: () => {
+        isOutputOver = true
+        endWithOutput()
+      },
+    },
     onExit: (_shell, code, signal) => {
-      // The last output may still be in the PTY.
-      clock.after(20, () => end(signal === null ? `exit code ${code}` : `signal ${signal}`))
+      ending = signal === null ? `exit code ${code}` : `signal ${signal}`
+      endWithOutput()
+      endWhenQuiet(ending, QUIET_TRIES)
     },
   })
   const pty = required(shell.terminal)

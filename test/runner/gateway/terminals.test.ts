@@ -187,6 +187,32 @@ test("a shell that exits ends its views, and its terminal is gone", async () => 
   expect((await list()).some((one) => one.id === id)).toBe(false)
 })
 
+test("the last output of a shell that exits reaches a viewer that holds the output back", async () => {
+  const id = await create()
+  const { type, seen, socket, text, closed } = await view(id)
+  await seen(/[#$] $/)
+  socket.send(Buffer.from("2"))
+  type("echo last-$((4+4)); exit\r")
+  expect(await closed).toEqual({ code: 1000, reason: "the shell has ended: exit code 0" })
+  expect(text()).toContain("last-8")
+})
+
+test("all output of a shell arrives if the shell exits right after it", async () => {
+  for (let time = 0; time < 10; time += 1) {
+    const { type, text, closed } = await view(await create())
+    type(String.raw`head -c 3000000 /dev/zero | tr '\0' '\176'; exit` + "\r")
+    await closed
+    expect(text().match(/~/g)?.length).toBe(3_000_000)
+  }
+})
+
+test("a program that a shell has left behind does not keep its terminal open", async () => {
+  const id = await create()
+  const { type, closed } = await view(id)
+  type("(trap '' HUP; sleep 20 &); exit 4\r")
+  expect(await closed).toEqual({ code: 1000, reason: "the shell has ended: exit code 4" })
+})
+
 test("closing a terminal ends its programs, also those that ignore the hangup", async () => {
   const id = await create()
   const { type, seen, text } = await view(id)
