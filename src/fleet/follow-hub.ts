@@ -98,7 +98,7 @@ export const followHub = (options: FollowOptions): HubFollower => {
   }
 
   const handle = async ({ session, owner, activity }: HubReport): Promise<void> => {
-    const { queued, working, generation, connected, hasEnded } = activity
+    const { queued, working, generation, connected, hasEnded, usedAt } = activity
     await count(session, activity)
     const waits = queued > 0 || working > 0
     const known = await store.find(session)
@@ -111,7 +111,7 @@ export const followHub = (options: FollowOptions): HubFollower => {
     // Another program has taken the session over: its sandbox of before is not needed.
     if (activity.hasOtherRunner) return void (await keeper.want(session, "asleep"))
     // The prompts are known first: a sandbox that is asked to sleep from now on waits for them.
-    const now = { generation, linked: connected, busy: working > 0, waits }
+    const now = { generation, linked: connected, busy: working > 0, waits, usedAt }
     const { life } = (await keeper.runner(session, now)) ?? stored
     if (waits && (life.wanted !== "running" || life.failed)) {
       logResolve(options.log, session, life)

@@ -93,6 +93,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     page: options.page,
     terminal: options.terminal,
     terminals: options.terminals,
+    onUsed: () => link.send({ type: "sandbox-used" }),
   })
 }
 

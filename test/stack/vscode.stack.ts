@@ -13,6 +13,9 @@ let gateway: TestGateway
 let browser: Browser
 let file = ""
 let workspace = ""
+/** When the gateway reported that people work. */
+const reports: number[] = []
+let page: Awaited<ReturnType<Browser["newPage"]>>
 
 beforeAll(async () => {
   home = await temporaryDirectory()
@@ -56,6 +59,7 @@ beforeAll(async () => {
   gateway = startTestGateway({
     backends: { vscode: port, vnc: 2, ttyd: 3 },
     backendSockets: new Map([[port, socket]]),
+    onUsed: () => reports.push(Date.now()),
   })
   browser = await startBrowser()
   await until(async () => acceptsConnections(socket), "code-server")
@@ -69,7 +73,7 @@ afterAll(async () => {
 })
 
 test("a file edited and saved in the browser is changed on the disk", async () => {
-  const page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
+  page = await browser.newPage({ viewport: { width: 1200, height: 800 } })
   const sockets: string[] = []
   page.on("websocket", (socket: { url: () => string }) => void sockets.push(socket.url()))
   await page.goto(`${gateway.url}/vscode/?folder=${workspace}&token=${makeToken()}`)
@@ -89,5 +93,18 @@ test("a file edited and saved in the browser is changed on the disk", async () =
   expect(await Bun.file(file).text()).toStartWith("as it was\n")
   expect(sockets.filter((url) => url.includes("/vscode/")).length).toBeGreaterThanOrEqual(2)
   expect(sockets.join()).not.toContain("token=")
-  await page.close()
 }, 180_000)
+
+test("an editor that is only open is not reported as work, and typing in it is", async () => {
+  // The editor loads its extensions for a while. The gateway looks every half minute.
+  const opened = Date.now()
+  await until(() => Date.now() - Math.max(opened, ...reports) > 65_000, "an idle editor", 170)
+  const before = reports.length
+  const typedUntil = Date.now() + 33_000
+  while (Date.now() < typedUntil && reports.length === before) {
+    await page.keyboard.type("more words ")
+    await Bun.sleep(1000)
+  }
+  expect(reports.length).toBe(before + 1)
+  await page.close()
+}, 240_000)

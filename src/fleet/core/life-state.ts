@@ -18,21 +18,21 @@ const runnerChanged = (
   const { linked, busy, waits, at } = event
   const life = waits === undefined ? before : { ...before, waits }
   if (event.generation !== life.generation || life.phase === "ended") return life
-  const worked = busy || (linked && !life.touched)
+  const used = linked && event.usedAt !== undefined && event.usedAt !== life.usedAt
+  const worked = busy || used || (linked && !life.touched)
+  // People keep a sandbox awake, but not one that was asked to sleep.
+  const staysAwake = life.busy || life.idleAt === undefined || (used && life.wanted === "running")
   const known: Life = {
     ...life,
     linked,
     busy: linked && busy,
-    touched: life.touched || (linked && (busy || life.ref !== undefined)),
+    ...(used && { usedAt: event.usedAt }),
+    touched: life.touched || used || (linked && (busy || life.ref !== undefined)),
     // A create that was given up has made a sandbox after all.
     doubt: life.doubt || (linked && life.ref === undefined && life.pending?.call.do !== "create"),
     ...(worked && { saved: false, prepared: false }),
     ...(worked && life.pending && { pending: { ...life.pending, dirty: true } }),
-    idleAt: busy
-      ? undefined
-      : life.busy || life.idleAt === undefined
-        ? at + policy.idleMs
-        : life.idleAt,
+    idleAt: busy ? undefined : staysAwake ? at + policy.idleMs : life.idleAt,
   }
   if (linked && life.phase === "booting")
     return {

@@ -72,6 +72,8 @@ export const lifeSchema = z.object({
   retryAt: z.number().optional(),
   bootBy: z.number().optional(),
   idleAt: z.number().optional(),
+  /** The last use by people that is known, by the clock of the hub. Only a change counts. */
+  usedAt: z.number().optional(),
   pausedAt: z.number().optional(),
   /** How long the provider lets the sandboxes of this session be idle. Absent: as long as those of others. */
   idleMs: z.number().optional(),
@@ -158,6 +160,8 @@ export type LifeEvent = { readonly at: number } & (
       readonly busy: boolean
       /** Prompts are queued or run. They are the session's, whatever the generation. */
       readonly waits?: boolean
+      /** When people last worked in the sandbox, by the clock of the hub. */
+      readonly usedAt?: number | undefined
     }
   /** The sweep's list of the sandboxes that carry this session's label. */
   | { readonly type: "seen"; readonly found: readonly SandboxInfo[] }

@@ -6,6 +6,9 @@ import { type SandboxWish, sandboxWish, type SessionActivity } from "./ports.ts"
 import { countRow, readRow } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
 
+/** The private value with the time of the last use by people. */
+export const USED_AT = "used-at"
+
 export const readWish = (values: NamedValues): SandboxWish | undefined => {
   const text = values.getPrivate("wish")
   return text === undefined ? undefined : readJson(sandboxWish, text)
@@ -24,11 +27,13 @@ export const readActivity = ({
   const orders = readRow(ports.sql, countRow, "SELECT count(*) AS count FROM orders")?.count ?? 0
   const parent = childReports.parent()
   const wish = readWish(values)
+  const usedAt = values.getPrivate(USED_AT)
   return {
     generation: Number(values.getPrivate("generation") ?? 0),
     connected: runnerConnection.state().connection !== null,
     working: queue.processing().length + orders,
     queued: queue.countQueued(),
+    ...(usedAt !== undefined && { usedAt: Number(usedAt) }),
     hasEnded: hasEnded(values),
     hasOtherRunner: values.getPrivate("runner-of") === "other",
     counts: readCounts(values),

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
 import type { Option } from "../../wire/clients/conversation.ts"
+import { USED_AT } from "./activity.ts"
 import { replyTo, storeArtifact } from "./artifacts.ts"
 import { channelKey, MAIN_CHANNEL } from "../../wire/channel.ts"
 import {
@@ -282,6 +283,7 @@ const tableOf = (context: SessionContext): IngestTable => {
       messages.setPart(messageId, `transcript-${ports.digest(transcript)}`, "transcript", {
         transcript,
       }),
+    "sandbox-used": () => values.setPrivate(USED_AT, String(ports.now())),
     "self-terminate": () => {
       if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })

@@ -75,6 +75,8 @@ export const sessionActivity = z.object({
   /** Running prompts and open orders of workflows, and queued prompts. */
   working: z.number(),
   queued: z.number(),
+  /** When the runner last reported that people work in the sandbox, by the clock of the hub. */
+  usedAt: z.number().optional(),
   hasEnded: z.boolean(),
   /** The runner was started by another program, which set its token: the control plane starts none. */
   hasOtherRunner: z.boolean(),

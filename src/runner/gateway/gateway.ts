@@ -15,6 +15,7 @@ import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
 import { forwardedRoutes } from "./routes.ts"
 import { startServer } from "./tcp/server.ts"
+import { createWorkMeter } from "./work-meter.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
 import type { Secrets } from "../sandbox/secrets.ts"
 import { type AnnouncedTunnel, createTunnels } from "../sandbox/tunnels.ts"
@@ -72,6 +73,8 @@ export interface GatewayOptions {
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
+  /** People have worked in the sandbox in the last half minute. */
+  readonly onUsed?: () => void
 }
 
 export interface Gateway {
@@ -193,20 +196,24 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     },
   })
 
+  const work = createWorkMeter()
   let ticks = 0
   const server = startServer({
     host: options.host,
     port: options.port,
     clock,
     onRequest: handleRequest,
-    onRequestOver: (exchange) =>
-      metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut()),
+    onRequestOver: (exchange) => {
+      work.ended(exchange)
+      metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut())
+    },
     onRefused: (status) => metrics.request("malformed", status, 0, 0),
     isEssential: (target) => /^\/(?:health|api|v1)(?:[/?]|$)/.test(target),
     onTick: () => {
       ticks += 1
       if (ticks % SWEEP_TICKS === 0) auth.sessions.sweep()
       if (ticks % LISTEN_TICKS === 0) tunnels.checkListening()
+      if (ticks % WORK_TICKS === 0 && work.sample(server.exchanges())) options.onUsed?.()
     },
     ...(options.mostSockets !== undefined && { mostSockets: options.mostSockets }),
   })
@@ -238,6 +245,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
 const SWEEP_TICKS = 60
 /** How often the servers behind tunnels are looked for, in ticks. */
 const LISTEN_TICKS = 2
+const WORK_TICKS = 30
 
 const gauge = (name: string, help: string, value: number): Metric => ({
   name,

@@ -70,6 +70,7 @@ const stateKey = (frame: OutboundFrame | undefined): string | undefined => {
     case "tunnels":
     case "git-state":
     case "files-changed":
+    case "sandbox-used":
       return frame.type
     default:
       return undefined

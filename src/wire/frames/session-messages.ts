@@ -106,6 +106,11 @@ export const stateRows = [
     transcript: z.string(),
   }),
   streamed(
+    "sandbox-used",
+    "People work in the editor, the screen, a terminal or a tunnel; repeated every half minute while they do.",
+    {},
+  ),
+  streamed(
     "self-terminate",
     "The session is completed; the runner shuts down after this frame.",
     {},

@@ -106,6 +106,39 @@ describe("sleeping and waking", () => {
     expect(scene.feed({ type: "due", at: 2_900_001 })?.call).toEqual({ do: "pause", ref: "a" })
   })
 
+  test("people who work in a sandbox keep it awake, and a repeated report of the same work does not", () => {
+    const scene = newScene({ supportsPause: true })
+    const report = (at: number, usedAt?: number) =>
+      scene.feed({ type: "runner", generation: 1, linked: true, busy: false, usedAt, at })?.call
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    report(2)
+    expect(scene.due(2)).toBe(900_001)
+    // The clock of the hub is another one.
+    report(800_000, 5)
+    expect(scene.due(800_000)).toBe(1_700_000)
+    report(900_000, 5)
+    expect(scene.due(900_000)).toBe(1_700_000)
+    report(1_000_000, 9)
+    expect(scene.feed({ type: "due", at: 1_899_999 })).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 1_900_000 })?.call).toEqual({ do: "pause", ref: "a" })
+  })
+
+  test("people do not keep a sandbox awake that was asked to sleep, and what they do meanwhile is saved", () => {
+    const scene = newScene({ snapshot: "copy" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    const idleAt = scene.life().idleAt
+    scene.want("asleep", 3)
+    expect(scene.answer(ok(), 4)).toEqual({ do: "snapshot", ref: "a" })
+    scene.feed({ type: "runner", generation: 1, linked: true, busy: false, usedAt: 5, at: 5 })
+    expect(scene.life()).toMatchObject({ wanted: "asleep", idleAt })
+    expect(scene.answer(ok({ snapshot: { id: "s1" } }), 6)).toEqual({ do: "prepare", ref: "a" })
+    expect(scene.answer(ok(), 7)).toEqual({ do: "snapshot", ref: "a" })
+    expect(scene.answer(ok({ snapshot: { id: "s2" } }), 8)).toEqual({ do: "terminate", ref: "a" })
+  })
+
   test("a sandbox that is asked to sleep runs the prompts that wait for its agent first, for the idle time at most", () => {
     const scene = newScene({ supportsPause: true })
     const report = (at: number, waits: boolean, busy = false) =>

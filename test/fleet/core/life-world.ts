@@ -77,6 +77,8 @@ export type Action =
   | { readonly do: "link"; readonly on: boolean }
   | { readonly do: "stray-runner" }
   | { readonly do: "work" }
+  /** A person works in the sandbox, and its agent does not. */
+  | { readonly do: "use" }
   | { readonly do: "idle" }
   | { readonly do: "kill" }
   | { readonly do: "auto-pause" }
@@ -135,6 +137,7 @@ export const actions = (ghosts: boolean): fc.Arbitrary<readonly Action[]> => {
     },
     { weight: 1, arbitrary: fc.constant({ do: "stray-runner" } as const) },
     { weight: 4, arbitrary: fc.constant({ do: "work" } as const) },
+    { weight: 3, arbitrary: fc.constant({ do: "use" } as const) },
     { weight: 3, arbitrary: fc.constant({ do: "idle" } as const) },
     { weight: 1, arbitrary: fc.constant({ do: "kill" } as const) },
     { weight: 1, arbitrary: fc.constant({ do: "auto-pause" } as const) },
@@ -163,6 +166,8 @@ interface Box {
   kept: number
   linked: boolean
   busy: boolean
+  /** As the hub reports it. */
+  usedAt: number | undefined
 }
 
 class BrokenPromise extends Error {}
@@ -181,6 +186,7 @@ export const live = (
   let boxes: Box[] = []
   const snapshots = new Map<string, number>()
   let made = 0
+  let uses = 0
   let call: { readonly number: number; readonly call: Call } | undefined
   const isLooking = () => call?.call.do === "find"
   let late: { readonly number: number; readonly call: Call; readonly answer: Answer }[] = []
@@ -255,6 +261,7 @@ export const live = (
         kept,
         linked: false,
         busy: false,
+        usedAt: undefined,
       }
       boxes.push(box)
       return { is: "ok", value: { ref: box.ref, expiresAt: box.expiresAt } }
@@ -291,7 +298,14 @@ export const live = (
   }
 
   const runnerSays = (box: Box) =>
-    feed({ type: "runner", generation: box.generation, linked: box.linked, busy: box.busy, at })
+    feed({
+      type: "runner",
+      generation: box.generation,
+      linked: box.linked,
+      busy: box.busy,
+      usedAt: box.usedAt,
+      at,
+    })
   const lost = (answer: string): Answer => ({ is: "unknown", why: answer })
 
   const perform = (fault: Fault) => {
@@ -391,6 +405,14 @@ export const live = (
         if (!box || box.generation !== life.generation) return
         box.work += 1
         box.busy = true
+        return runnerSays(box)
+      }
+      case "use": {
+        const box = boxes.find(({ linked, state }) => linked && state === "running")
+        if (!box || box.generation !== life.generation) return
+        box.work += 1
+        uses += 1
+        box.usedAt = uses
         return runnerSays(box)
       }
       case "idle": {

@@ -165,6 +165,7 @@ const reports: SampleOfEach<ReportFrame> = {
   title: { title: "A title" },
   "channel-session-created": { channelKey: "slack:C1", opencodeSessionId: "ses_1" },
   "audio-transcript": { messageId: "m1", transcript: "Hello" },
+  "sandbox-used": {},
   "self-terminate": {},
   reverted: { messageIds: ["m1", "m2"] },
   diff: { requestId: "r1", data: { files: [{ path: "a.ts", status: "added", diff: "+a" }] } },

@@ -59,6 +59,7 @@ export const outboundNames: readonly string[] = [
   "workflow-accepted",
   "workflow-execution-result",
   "opencode-config-applied",
+  "sandbox-used",
   "self-terminate",
   "hello",
   "message.part.reasoning-delta",

@@ -11,6 +11,8 @@ const CLOSE = 0x8
 const FINAL = 0x80
 const MASKED = 0x80
 const LONGEST_HEAD = 14
+/** With its head and mask. */
+const LONGEST_CONTROL = 131
 
 export const createFrameFinder = (): FrameFinder => {
   const head = Buffer.alloc(LONGEST_HEAD)
@@ -39,6 +41,10 @@ export const createFrameFinder = (): FrameFinder => {
     isBetween: () => headBytes === 0 && payloadLeft === 0 && !closed,
   }
 }
+
+/** Whether bytes of a client are a ping, a pong or a close frame. Bytes from inside a frame may be taken for one. */
+export const isControlFrame = (bytes: Uint8Array): boolean =>
+  bytes.length <= LONGEST_CONTROL && ((bytes[0] ?? 0) & CLOSE) !== 0
 
 /** A server's close frame, which is not masked. `reason` may have 123 bytes. */
 export const closeFrame = (code: number, reason: string): Buffer => {

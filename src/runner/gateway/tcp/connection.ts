@@ -3,6 +3,7 @@ import type { Socket } from "bun"
 import { errorResponse } from "../error-response.ts"
 import type { RequestHead } from "../http/head.ts"
 import { renderResponse } from "../http/response.ts"
+import { isControlFrame } from "../http/ws-frames.ts"
 import {
   type ConnectionEffect,
   type ConnectionEvent,
@@ -21,6 +22,8 @@ export interface Connection {
   readonly closed: () => void
   readonly drain: () => void
   readonly phase: () => ConnectionState["name"]
+  /** The request that is being served. */
+  readonly exchange: () => HttpExchange | undefined
   /** The order in which connections are given up for new ones; see connection-state.ts. */
   readonly evictionRank: (at: number) => number | undefined
   /** Ends the connection to make room; between requests, after the bytes that are still queued. */
@@ -58,6 +61,7 @@ interface Current {
   /** The bytes that tell a client of an upgraded connection why it ends. */
   closeMessage: () => Uint8Array | undefined
   bytesIn: number
+  messageBytes: number
   bytesOut: number
 }
 
@@ -212,6 +216,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       },
       isOpen: () => self.isOpen,
       bytesIn: () => self.bytesIn,
+      messageBytes: () => self.messageBytes,
       bytesOut: () => self.bytesOut,
     }
     const self: Current = {
@@ -220,6 +225,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       listener: undefined,
       closeMessage: () => undefined,
       bytesIn: headBytes,
+      messageBytes: 0,
       bytesOut: 0,
     }
     return self
@@ -234,6 +240,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       // The machine decides nothing about raw bytes, so they cost no event.
       if (current === undefined) return
       current.bytesIn += bytes.length
+      if (!isControlFrame(bytes)) current.messageBytes += bytes.length
       current.listener?.data(bytes)
     },
     end: () => dispatch({ type: "client-ended", pendingBytes: writer.pendingBytes() }),
@@ -245,6 +252,7 @@ export const createConnection = (options: ConnectionOptions): Connection => {
       else current?.listener?.drained()
     },
     phase: () => state.name,
+    exchange: () => current?.exchange,
     evictionRank: (at) =>
       evictionRank(state, isTrusted || current?.exchange.isTrusted === true, at),
     evict: () =>

@@ -45,6 +45,8 @@ export interface HttpExchange {
   /** The client is connected and its response is not complete. */
   readonly isOpen: () => boolean
   readonly bytesIn: () => number
+  /** Bytes that a client has sent over its WebSocket, without pings and pongs. */
+  readonly messageBytes: () => number
   readonly bytesOut: () => number
   /** The request had a valid token or cookie: its connection is not given up for a new one. */
   isTrusted: boolean

@@ -23,6 +23,8 @@ export interface ServerOptions {
 export interface Server {
   readonly port: number
   readonly sockets: () => number
+  /** The requests that are being served, and the WebSockets. */
+  readonly exchanges: () => readonly HttpExchange[]
   /** Ends the connections whose exchange matches, at once; returns their number. */
   readonly dropConnections: (matches: (exchange: HttpExchange) => boolean) => number
   /** Stops accepting connections, waits up to 5 s for running requests, and closes everything. */
@@ -148,6 +150,7 @@ export const startServer = (options: ServerOptions): Server => {
   return {
     port: listener.port,
     sockets: () => connections.size,
+    exchanges: () => [...connections.values()].flatMap((connection) => connection.exchange() ?? []),
     dropConnections: (matches) =>
       [...connections.values()].filter((connection) => connection.drop(matches)).length,
     stop: async () => {

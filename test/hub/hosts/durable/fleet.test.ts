@@ -123,6 +123,17 @@ describe("a session without a runner", () => {
     )
   })
 
+  test("a person's work in the sandbox reaches the fleet, which keeps the sandbox awake", async () => {
+    const idleAt = async () => (await lifeOf("first"))?.idleAt ?? 0
+    await untilTrue(async () => (await idleAt()) > 0, "the end of the turn at the fleet")
+    for (const report of ["first", "second"]) {
+      const before = await idleAt()
+      await Bun.sleep(5)
+      provider.runnerOf("first")?.send({ type: "sandbox-used" })
+      await untilTrue(async () => (await idleAt()) > before, `a later time of the ${report} report`)
+    }
+  })
+
   test("after its sandbox is gone the next prompt makes another one, and the conversation says so", async () => {
     const client = await watch("first")
     const before = await lifeOf("first")
