@@ -95,6 +95,22 @@ describe("a sandbox of another session agent", () => {
     expect(restored).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
   })
 
+  test("a repeated create with another idle time is refused, and one with the same or with none is the same sandbox", async () => {
+    const create = (more: object) => call("POST", "/create-session", { ...given, ...more })
+    const created = await create({})
+    // The sandbox has the idle time of the fleet: 900 s.
+    expect(await create({ idleTimeoutSeconds: 900 })).toMatchObject({ body: created.body })
+    const refused = await create({ idleTimeoutSeconds: 120 })
+    expect(refused).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+    expect(String(refused.body["error"])).toContain("another idle time")
+    await call("POST", "/terminate-session", { sandboxId: created.body["sandboxId"] })
+    const short = await create({ idleTimeoutSeconds: 120 })
+    expect(short.status).toBe(200)
+    for (const same of [{}, { idleTimeoutSeconds: 120 }])
+      expect(await create(same)).toMatchObject({ status: 200, body: short.body })
+    expect((await create({ idleTimeoutSeconds: 900 })).status).toBe(409)
+  })
+
   test("a restore from a snapshot that does not exist is refused, and makes no empty sandbox", async () => {
     const sessionId = "elsewhere-2"
     const body = { ...given, sessionId, userId: "dora", snapshotImageId: "never-made" }

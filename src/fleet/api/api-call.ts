@@ -23,6 +23,8 @@ export interface ApiParts {
   readonly metrics: Metrics
   readonly bases: { readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }> }
   readonly pool: Pick<Pool, "claim" | "settle">
+  /** The idle time of a sandbox for which the caller gives none. */
+  readonly idleMs: number
   readonly log: Log
   readonly now: () => number
 }
