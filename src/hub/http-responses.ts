@@ -46,7 +46,7 @@ export const errorResponse = (
     },
   )
 
-const statuses: Readonly<Record<RefusalCode, number>> = {
+export const refusalStatuses: Readonly<Record<RefusalCode, number>> = {
   "bad-request": 400,
   forbidden: 403,
   "not-found": 404,
@@ -61,7 +61,7 @@ export const replyResponse = (reply: Reply): Response => {
   if (reply.ok) return Response.json(reply)
   const { code, retryAfter } = reply.error
   return Response.json(reply, {
-    status: statuses[code],
+    status: refusalStatuses[code],
     ...(retryAfter !== undefined && { headers: { "retry-after": String(retryAfter) } }),
   })
 }
