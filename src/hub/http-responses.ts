@@ -28,7 +28,9 @@ export const parseBody = async <Schema extends z.ZodType>(
   const parsed = schema.safeParse(body)
   if (parsed.success) return { data: parsed.data }
   const [issue] = parsed.error.issues
-  return errorResponse(400, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "malformed"}`)
+  // A problem of the whole body has no path.
+  const place = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `
+  return errorResponse(400, `${place}${issue?.message ?? "malformed"}`)
 }
 
 export const errorResponse = (
