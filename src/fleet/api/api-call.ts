@@ -88,6 +88,8 @@ export const viewOf = (session: StoredSession) => {
     threadStatus,
     providerSandboxId,
     generation: session.life.generation,
+    // Its id does not tell: a claimed session keeps the one that it had in the pool.
+    ...(session.kind === "pool" && session.life.wanted !== "ended" && { inPool: true }),
     ...(session.life.lastError !== undefined && {
       lastError: redactError(session.life.lastError, []),
     }),
