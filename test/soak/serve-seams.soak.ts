@@ -119,6 +119,36 @@ for (const [way, create] of [
     expect(view.state("title")).toBe("Count the waders")
   }, 170_000)
 
+test("a child session has the tools of its parent and the title that its parent gave it", async () => {
+  const config = { ...scriptedConfig(model), tools: { memory_read: false } }
+  expect((await call("PUT", "/sessions/parent", { config })).status).toBe(201)
+  const parent = await watch("parent")
+  model.on("count-chicks", [text("Three.")])
+  model.on("brood", [
+    tool("spawn_session", { task: "@@count-chicks@@", workspace: "nest", title: "Count chicks" }),
+    text("A child counts."),
+  ])
+  const { messageId } = await parent.ask({ type: "prompt", content: "@@brood@@" })
+  const isAnswered = () => parent.answerTo(String(messageId)) === "A child counts."
+  await parent.until(isAnswered, "the child", 50_000)
+  const child = (await listed()).find(({ sessionId }) => sessionId.startsWith("child-"))
+  const view = await watch(child?.sessionId ?? "")
+  const answer = (said: string) =>
+    view.messages().some(({ parts }) => parts.some((part) => part.text === said))
+  await view.until(() => answer("Three."), "the answer of the child", 50_000)
+  // The parent's requests name the task too, in the call of its tool.
+  const isOfChild = (sent: unknown) =>
+    JSON.stringify(sent).includes("@@count-chicks@@") && !JSON.stringify(sent).includes("@@brood@@")
+  const request = model.requests.find(({ messages }) => isOfChild(messages))
+  const offered = (request?.tools ?? []).map((one) => one.function.name)
+  expect(offered).toContain("memory_write")
+  expect(offered).not.toContain("memory_read")
+  const isNamed = async () => model.titleRequests.some(({ messages }) => isOfChild(messages))
+  await untilTrue(isNamed, "the model's title of the child")
+  await toolsOf(view, "again-chicks")
+  expect(view.state("title")).toBe("Count chicks")
+}, 170_000)
+
 test("a sandbox that is paused while a prompt waits for its agent answers the prompt and sleeps then", async () => {
   await call("PUT", "/sessions/early", { config: scriptedConfig(model) })
   const view = await watch("early")
