@@ -10,6 +10,7 @@ const sandbox = z.looseObject({
   status: z.string(),
   generation: z.number(),
   providerSandboxId: z.string().nullable(),
+  inPool: z.boolean().optional(),
   lastError: z.string().optional(),
 })
 
@@ -59,7 +60,7 @@ const sandboxTable = (sandboxes: readonly z.output<typeof sandbox>[]): string =>
     ["session", "status", "provider", "gen", "sandbox"],
     sandboxes.map((one) => [
       one.sessionId,
-      one.status,
+      `${one.status}${one.inPool === true ? " (pool)" : ""}`,
       one.provider,
       String(one.generation),
       `${one.providerSandboxId ?? "-"}${one.lastError === undefined ? "" : ` (${one.lastError})`}`,

@@ -202,6 +202,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     follower,
     metrics,
     log,
+    idleMs: options.idleMs,
     now: clock.now,
     authorize: options.authorize,
   })

@@ -28,7 +28,9 @@ export const parseBody = async <Schema extends z.ZodType>(
   const parsed = schema.safeParse(body)
   if (parsed.success) return { data: parsed.data }
   const [issue] = parsed.error.issues
-  return errorResponse(400, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "malformed"}`)
+  // A problem of the whole body has no path.
+  const place = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `
+  return errorResponse(400, `${place}${issue?.message ?? "malformed"}`)
 }
 
 export const errorResponse = (
@@ -46,7 +48,7 @@ export const errorResponse = (
     },
   )
 
-const statuses: Readonly<Record<RefusalCode, number>> = {
+export const refusalStatuses: Readonly<Record<RefusalCode, number>> = {
   "bad-request": 400,
   forbidden: 403,
   "not-found": 404,
@@ -61,7 +63,7 @@ export const replyResponse = (reply: Reply): Response => {
   if (reply.ok) return Response.json(reply)
   const { code, retryAfter } = reply.error
   return Response.json(reply, {
-    status: statuses[code],
+    status: refusalStatuses[code],
     ...(retryAfter !== undefined && { headers: { "retry-after": String(retryAfter) } }),
   })
 }

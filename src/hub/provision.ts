@@ -43,7 +43,7 @@ export interface WarmSessions {
 
 const MAX_CONFIG = 500_000
 
-const body = z.object({
+const bodyFields = {
   owner: z
     .string()
     .refine((text) => parseOwner(text) !== undefined, "expected user:<sub> or org:<id>")
@@ -65,6 +65,13 @@ const body = z.object({
     )
     .optional(),
   runnerToken: z.string().min(16, "expected at least 16 characters").optional(),
+}
+
+const body = z.strictObject(bodyFields, {
+  error: ({ code, keys }) =>
+    code === "unrecognized_keys"
+      ? `${String(keys)}: unknown field: expected ${Object.keys(bodyFields).join(", ")}`
+      : undefined,
 })
 
 const provisionOf = async ({

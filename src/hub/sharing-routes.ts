@@ -7,7 +7,7 @@ import { openLink } from "./access/open-link.ts"
 import { isIdentifier, roles } from "./access/ownership.ts"
 import { nameOf } from "./access/principal.ts"
 import type { HttpApiHost } from "./http-api.ts"
-import { errorResponse, parseBody } from "./http-responses.ts"
+import { errorResponse, parseBody, refusalStatuses } from "./http-responses.ts"
 import type { Route, SharingRoute } from "./session/routes.ts"
 
 const sharing: Readonly<Record<SharingRoute["to"], true>> = {
@@ -110,5 +110,7 @@ const makeLink = async (
   const to = parseDestination(body.data.to)
   if (!to) return errorResponse(400, "to: expected vscode, vnc, terminal or tunnel:<name>")
   const link = await openLink(host, hosted, to, sub)
-  return link.ok ? Response.json(link, { status: 201 }) : errorResponse(503, link.message)
+  return link.ok
+    ? Response.json(link, { status: 201 })
+    : errorResponse(refusalStatuses[link.code], link.message)
 }

@@ -4,12 +4,15 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ServeStack } from "../../src/cli/serve-stack.ts"
+import { isReady } from "../../src/fleet/core/pool.ts"
 import { createNoopProvider } from "../../src/fleet/providers/noop.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { writeAddress } from "../../src/hub/hosts/bun/address.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { runnerFromSource } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
+import { runnerProvider } from "../fleet/kit/runner-provider.ts"
 import { startStack } from "../fleet/kit/stack.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
@@ -36,11 +39,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const fleet = (...words: readonly string[]) =>
-  runToEnd([...runnerFromSource, "fleet", ...words, "--state-dir", folder], {
-    cwd: folder,
-    env: { PATH: process.env["PATH"] ?? "", HOME: folder },
+const fleetAt = (stateDir: string, ...words: readonly string[]) =>
+  runToEnd([...runnerFromSource, "fleet", ...words, "--state-dir", stateDir], {
+    cwd: stateDir,
+    env: { PATH: process.env["PATH"] ?? "", HOME: stateDir },
   })
+const fleet = (...words: readonly string[]) => fleetAt(folder, ...words)
 
 test("ls and show print the sandboxes as a table or as JSON", async () => {
   const table = await fleet("ls")
@@ -88,4 +92,38 @@ test("sweep and forget report what they did, and an impossible base snapshot say
   expect((await fleet("sweep", "--dry-run")).out).toMatch(
     /^1 sandboxes seen, 1 without a session, 0 ended.*\nsandbox sp-\S+\n$/,
   )
+})
+
+test("ls and show mark a sandbox that waits in the warm pool until a session has it", async () => {
+  const place = mkdtempSync(join(tmpdir(), "fleet-command-pool-"))
+  const provider = runnerProvider()
+  const store = openSqliteStore(":memory:")
+  const pooled = await startStack(place, { provider, store, poolSize: 1 })
+  try {
+    mkdirSync(join(place, "hub"), { recursive: true })
+    writeAddress(place, { url: pooled.hub.url, token: CLIENT_TOKEN })
+    const ready = async () =>
+      (await store.pooled()).find(({ kind, life }) => kind === "pool" && isReady(life))
+    await untilTrue(async () => (await ready()) !== undefined, "a sandbox of the pool")
+    const id = (await ready())?.id ?? ""
+    const shows = async (...words: readonly string[]) => (await fleetAt(place, ...words)).out
+    const marked = new RegExp(`^${id} +running \\(pool\\) +noop +1 +sp-`, "m")
+    expect(await shows("ls")).toMatch(marked)
+    expect(await shows("show", id)).toMatch(marked)
+    const entry = { sessionId: id, status: "running", inPool: true }
+    const { sandboxes } = JSON.parse(await shows("ls", "--json")) as { sandboxes: object[] }
+    expect(sandboxes).toContainEqual(expect.objectContaining(entry))
+    expect(JSON.parse(await shows("show", id, "--json"))).toMatchObject(entry)
+    const claimed = await fetch(`${pooled.hub.url}/api/threads/t/resolve?wait=1`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    })
+    expect(await claimed.json()).toMatchObject({ sessionId: id, status: "running" })
+    expect(await shows("ls")).toMatch(new RegExp(`^${id} +running +noop +1 +sp-`, "m"))
+    expect(JSON.parse(await shows("show", id, "--json"))).not.toHaveProperty("inPool")
+  } finally {
+    await provider.stop()
+    await pooled.stop()
+    rmSync(place, { recursive: true, force: true })
+  }
 })

@@ -1,13 +1,11 @@
 /** The server of a fleet without a hub in its process: large requests, a hub that is away, a provider without snapshots. */
 import { afterEach, expect, test } from "bun:test"
-import { type ServedFleet, startServedFleet } from "../../src/cli/serve-fleet.ts"
+import type { ServedFleet } from "../../src/cli/serve-fleet.ts"
 import { newLife } from "../../src/fleet/core/life.ts"
 import { createNoopProvider } from "../../src/fleet/providers/noop.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
-import { systemClock } from "../../src/lib/clock.ts"
-import { silentLog } from "../kit/log.ts"
+import { OPERATOR_TOKEN, serveFleet } from "../fleet/kit/served-fleet.ts"
 
-const TOKEN = "operator-of-the-fleet"
 const MEGABYTE = 1024 * 1024
 const ends: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -23,12 +21,8 @@ const start = async (gateway: string): Promise<ServedFleet> => {
     life,
     Date.now(),
   )
-  const fleet = await startServedFleet({
+  const fleet = await serveFleet({
     hubUrl: "http://127.0.0.1:1",
-    fleetKey: "a key of the fleet for tests only",
-    hostname: "127.0.0.1",
-    port: 0,
-    operatorToken: TOKEN,
     provider: {
       ...createNoopProvider(Date.now),
       list: async function* () {
@@ -37,13 +31,6 @@ const start = async (gateway: string): Promise<ServedFleet> => {
       address: async () => ({ is: "ok", value: { url: gateway, headers: {} } }),
     },
     store,
-    clock: systemClock,
-    log: silentLog,
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
   })
   ends.push(fleet.stop)
   return fleet
@@ -62,7 +49,7 @@ test("an upload may be larger than the body of another route", async () => {
   })
   ends.push(() => gateway.stop(true))
   const fleet = await start(gateway.url.origin)
-  const headers = { authorization: `Bearer ${TOKEN}` }
+  const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` }
   const form = new FormData()
   form.append("file", new File([new Uint8Array(20 * MEGABYTE)], "large.bin"))
   const url = `${fleet.url}/api/sandbox/s`
@@ -93,7 +80,7 @@ test("a prompt while the hub is away is answered with 503 and a time to try agai
   const fleet = await start("http://127.0.0.1:1")
   const response = await fetch(`${fleet.url}/api/threads/T:1/prompt`, {
     method: "POST",
-    headers: { authorization: `Bearer ${TOKEN}` },
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
     body: JSON.stringify({ message: "hello" }),
   })
   expect(response.status).toBe(503)
@@ -106,7 +93,7 @@ test("a sandbox of a provider without snapshots cannot be hibernated, and the ca
   const post = async (path: string, body = {}) => {
     const response = await fetch(`${fleet.url}${path}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${TOKEN}` },
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
       body: JSON.stringify(body),
     })
     return { status: response.status, body: await response.json() }

@@ -9,6 +9,7 @@ import {
   workflowUseTools,
 } from "../../src/wire/operations/tool-sets.ts"
 import { tools } from "../../tools/index.ts"
+import { failureOf } from "../kit/failure-of.ts"
 import {
   type FirstRequest,
   firstRequestOfOpenCodeAlone,
@@ -124,3 +125,11 @@ test("no schema names its dialect, which tells a model nothing", () => {
   ))
     expect(JSON.stringify(tool.parameters)).not.toContain("$schema")
 })
+
+test("a turn that ends without a request to the model is an error that shows what the runner said", async () => {
+  const said = await failureOf(firstRequestWith("core", { model: "scripted/unknown" }))
+  expect(said).toContain("no request with tools among 0\n")
+  expect(said).toMatch(/\nframes: .*agentStatus.* error complete\n/)
+  expect(said).toMatch(/\nerror: .*Model not found: scripted\/unknown/)
+  expect(said).toMatch(/\nlast lines of the log:\n(.*\n)*.*"event":"turn\.ended"/)
+}, 60_000)

@@ -95,6 +95,22 @@ describe("a sandbox of another session agent", () => {
     expect(restored).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
   })
 
+  test("a repeated create with another idle time is refused, and one with the same or with none is the same sandbox", async () => {
+    const create = (more: object) => call("POST", "/create-session", { ...given, ...more })
+    const created = await create({})
+    // The sandbox has the idle time of the fleet: 900 s.
+    expect(await create({ idleTimeoutSeconds: 900 })).toMatchObject({ body: created.body })
+    const refused = await create({ idleTimeoutSeconds: 120 })
+    expect(refused).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+    expect(String(refused.body["error"])).toContain("another idle time")
+    await call("POST", "/terminate-session", { sandboxId: created.body["sandboxId"] })
+    const short = await create({ idleTimeoutSeconds: 120 })
+    expect(short.status).toBe(200)
+    for (const same of [{}, { idleTimeoutSeconds: 120 }])
+      expect(await create(same)).toMatchObject({ status: 200, body: short.body })
+    expect((await create({ idleTimeoutSeconds: 900 })).status).toBe(409)
+  })
+
   test("a restore from a snapshot that does not exist is refused, and makes no empty sandbox", async () => {
     const sessionId = "elsewhere-2"
     const body = { ...given, sessionId, userId: "dora", snapshotImageId: "never-made" }
@@ -207,22 +223,38 @@ describe("a sandbox that is asked for", () => {
     expect((await call("GET", `${first}/status`, undefined, "quinn")).body["status"]).toBe("paused")
   })
 
-  for (const [verb, user] of [
-    ["pause", "lea"],
-    ["hibernate", "leo"],
+  for (const [verb, user, to] of [
+    ["pause", "lea", "terminal"],
+    ["hibernate", "leo", "terminal"],
+    ["pause", "lia", "tunnel:web"],
+    ["hibernate", "lux", "tunnel:web"],
   ] as const)
-    test(`a link to a sandbox after ${verb} wakes it and has the address of the one that runs then`, async () => {
+    test(`a link to the ${to} of a sandbox after ${verb} wakes it and has the address of the one that runs then`, async () => {
       const path = await running("L:1", user)
+      const id = path.split("/").at(-1) ?? ""
+      const session = stack.hub.find(id)
+      provider
+        .runnerOf(id)
+        ?.send({ type: "tunnels", tunnels: [{ name: "web", port: 3000, path: "/t/web/" }] })
+      await untilTrue(() => session?.state("tunnels") !== undefined, "the tunnel")
       const asleep = await call("POST", `${path}/${verb}?wait=1`, undefined, user)
       expect(asleep.body["status"]).toBe("paused")
-      const id = path.split("/").at(-1) ?? ""
-      const link = await call("POST", `/sessions/${id}/links`, { to: "terminal" }, user)
+      const link = await call("POST", `/sessions/${id}/links`, { to }, user)
       const now = await call("GET", `${path}/status`, undefined, user)
       expect(now.body["status"]).toBe("running")
       expect(new URL(String(link.body["url"])).host).toBe(
         `${String(now.body["providerSandboxId"])}.sandboxes.example`,
       )
     })
+
+  test("a link to a tunnel that a sleeping sandbox does not have is refused and does not wake it", async () => {
+    const path = await running("L:1", "lot")
+    await call("POST", `${path}/pause?wait=1`, undefined, "lot")
+    const id = path.split("/").at(-1) ?? ""
+    const link = await call("POST", `/sessions/${id}/links`, { to: "tunnel:web" }, "lot")
+    expect(link.status).toBe(404)
+    expect((await call("GET", `${path}/status`, undefined, "lot")).body["status"]).toBe("paused")
+  })
 
   test("a link to a session that another program runs has the address of that runner, and starts no sandbox", async () => {
     const path = await running("L:1", "lou")

@@ -54,6 +54,29 @@ export const testNewSessions = ({ open, prompt, request }: PageKit): void => {
     expect((await request("PUT", "/default-model", { model: "two" })).status).toBe(400)
   })
 
+  test("a field that a session does not have is refused by its name, and changes nothing", async () => {
+    const ids = async () => (await listed()).sessions.map(({ id }) => id).toSorted()
+    const { session } = await open()
+    const before = await ids()
+    for (const [method, path] of [
+      ["POST", "/sessions"],
+      ["PUT", `/sessions/${session}`],
+      ["PUT", "/sessions/of-a-misspelt-field"],
+    ] as const) {
+      const refused = await request(method, path, { title: "Waders", modle: "a/two" })
+      expect(refused.status).toBe(400)
+      expect(await refused.json()).toMatchObject({
+        error: {
+          message:
+            "modle: unknown field: expected owner, parent, handle, title, model, workspace, config, runnerToken",
+        },
+      })
+    }
+    expect(await ids()).toEqual(before)
+    const snapshot = await (await request("GET", `/sessions/${session}`)).json()
+    expect(JSON.stringify(snapshot)).not.toContain("Waders")
+  })
+
   test("a hub without a directory refuses a session in it, and creates none", async () => {
     // Their facts change while earlier turns end.
     const ids = async () => (await listed()).sessions.map(({ id }) => id).toSorted()

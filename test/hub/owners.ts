@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { createAuth } from "../../src/runner/gateway/auth.ts"
 import { parseTarget } from "../../src/runner/gateway/http/target.ts"
 import { createStage, type OwnersHost, refusalOf, tokenOf } from "./kit/owners.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { until } from "./kit/until.ts"
 import { testMatrix } from "./owners-matrix.ts"
 import { testRunnerMatrix } from "./runner-matrix.ts"
@@ -372,6 +373,12 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       const at = runner(made, { gatewayUrl: "https://box.test:9000" })
       await until(() => at.frames.length > 0, "connection")
       expect((await ask("nowhere")).status).toBe(400)
+      expect(await ask("tunnel:web")).toMatchObject({
+        status: 404,
+        body: { error: { message: "tunnel web does not exist" } },
+      })
+      at.send({ type: "tunnels", tunnels: [{ name: "web", port: 3000, path: "/t/web/" }] })
+      await untilTrue(async () => (await ask("tunnel:web")).status === 201, "the tunnel")
       const { status, body } = await ask("tunnel:web")
       expect(status).toBe(201)
       const { pathname, search, origin } = new URL(String(body["url"]))

@@ -2,6 +2,7 @@
 import { writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
 import { z } from "zod"
+import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 import type { ToolSet } from "../../src/wire/operations/tool-sets.ts"
 import { type ScriptedModel, startScriptedModel } from "./model.ts"
 import { startOpenCode } from "./opencode.ts"
@@ -33,8 +34,33 @@ const requestFrom = (bodies: readonly string[]): FirstRequest => {
     const names = tools.map(({ function: { name } }) => name)
     return { bytes: Buffer.byteLength(text), tools, names, text }
   }
-  throw new Error(`no request with tools among ${bodies.length}`)
+  const seen = bodies.map((text) => `\n${text.slice(0, 300)}`).join("")
+  throw new Error(`no request with tools among ${bodies.length}${seen}`)
 }
+
+const LOG_LINES = 40
+
+/** What a runner has said: the cause of a turn without a request. */
+const wordsOf = (
+  frames: readonly OutboundFrame[],
+  log: readonly string[],
+  problems: readonly string[],
+): string => {
+  const ends = frames.filter(({ type }) => type === "message.finalize" || type === "error")
+  return [
+    `frames: ${frames.map(({ type }) => type).join(" ")}`,
+    ...ends.map((frame) => `${frame.type}: ${JSON.stringify(frame)}`),
+    ...problems.map((problem) => `unreadable frame: ${problem}`),
+    "last lines of the log:",
+    ...log.slice(-LOG_LINES).map((line) => line.trimEnd()),
+  ].join("\n")
+}
+
+/** The same error, with the words of what has failed. */
+const withWords = (error: unknown, words: string): Error =>
+  new Error(`${error instanceof Error ? error.message : String(error)}\n${words}`, {
+    cause: error,
+  })
 
 /** Keeps the body of every request to the model and passes it on. */
 const recordBodies = (model: ScriptedModel) => {
@@ -62,12 +88,14 @@ export interface FirstRequestOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** What the session agent turns on and off. */
   readonly tools?: Readonly<Record<string, boolean>>
+  /** The model of the prompt. */
+  readonly model?: string
 }
 
 /** A runner that has everything its tools need: keys, secrets, programs, a parent session. */
 export const firstRequestWith = async (
   set: ToolSet,
-  { environment = {}, tools = {} }: FirstRequestOptions = {},
+  { environment = {}, tools = {}, model: chosen }: FirstRequestOptions = {},
 ): Promise<FirstRequest> => {
   const model = await startScriptedModel()
   const recorder = recordBodies(model)
@@ -90,9 +118,12 @@ export const firstRequestWith = async (
   )
   try {
     await agent.frame("agentStatus", ({ status }) => status === "idle")
-    agent.say({ type: "prompt", messageId: "first", content: "hello" })
+    const content = { content: "hello", ...(chosen !== undefined && { model: chosen }) }
+    agent.say({ type: "prompt", messageId: "first", ...content })
     await agent.frame("complete", ({ messageId }) => messageId === "first")
     return requestFrom(recorder.bodies)
+  } catch (error) {
+    throw withWords(error, wordsOf(agent.frames, runner.log, agent.problems))
   } finally {
     await runner.stop()
     await agent.stop()
@@ -121,8 +152,12 @@ export const firstRequestOfOpenCodeAlone = async (): Promise<FirstRequest> => {
     const { id } = z.object({ id: z.string() }).parse(JSON.parse(await call("/session", {})))
     const parts = [{ type: "text", text: "hello" }]
     const chosen = { providerID: "scripted", modelID: "m1" }
-    await call(`/session/${id}/message`, { model: chosen, parts })
-    return requestFrom(recorder.bodies)
+    const answer = await call(`/session/${id}/message`, { model: chosen, parts })
+    try {
+      return requestFrom(recorder.bodies)
+    } catch (error) {
+      throw withWords(error, `answer of OpenCode: ${answer.slice(0, 2000)}`)
+    }
   } finally {
     await opencode.stop()
     await recorder.stop()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
-import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
+import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -39,7 +39,7 @@ const toolsOf = async (view: TestClient, name: string): Promise<readonly string[
   const { messageId } = await view.ask({ type: "prompt", content: `@@${name}@@` })
   await view.until(() => view.answerTo(String(messageId)) === `${name} done`, name, 50_000)
   const request = model.requests.findLast(({ messages }) => JSON.stringify(messages).includes(name))
-  return (request?.tools ?? []).map((tool) => tool.function.name)
+  return (request?.tools ?? []).map((one) => one.function.name)
 }
 
 /** `pool`: how many sandboxes are kept ready. */
@@ -119,6 +119,36 @@ for (const [way, create] of [
     expect(view.state("title")).toBe("Count the waders")
   }, 170_000)
 
+test("a child session has the tools of its parent and the title that its parent gave it", async () => {
+  const config = { ...scriptedConfig(model), tools: { memory_read: false } }
+  expect((await call("PUT", "/sessions/parent", { config })).status).toBe(201)
+  const parent = await watch("parent")
+  model.on("count-chicks", [text("Three.")])
+  model.on("brood", [
+    tool("spawn_session", { task: "@@count-chicks@@", workspace: "nest", title: "Count chicks" }),
+    text("A child counts."),
+  ])
+  const { messageId } = await parent.ask({ type: "prompt", content: "@@brood@@" })
+  const isAnswered = () => parent.answerTo(String(messageId)) === "A child counts."
+  await parent.until(isAnswered, "the child", 50_000)
+  const child = (await listed()).find(({ sessionId }) => sessionId.startsWith("child-"))
+  const view = await watch(child?.sessionId ?? "")
+  const answer = (said: string) =>
+    view.messages().some(({ parts }) => parts.some((part) => part.text === said))
+  await view.until(() => answer("Three."), "the answer of the child", 50_000)
+  // The parent's requests name the task too, in the call of its tool.
+  const isOfChild = (sent: unknown) =>
+    JSON.stringify(sent).includes("@@count-chicks@@") && !JSON.stringify(sent).includes("@@brood@@")
+  const request = model.requests.find(({ messages }) => isOfChild(messages))
+  const offered = (request?.tools ?? []).map((one) => one.function.name)
+  expect(offered).toContain("memory_write")
+  expect(offered).not.toContain("memory_read")
+  const isNamed = async () => model.titleRequests.some(({ messages }) => isOfChild(messages))
+  await untilTrue(isNamed, "the model's title of the child")
+  await toolsOf(view, "again-chicks")
+  expect(view.state("title")).toBe("Count chicks")
+}, 170_000)
+
 test("a sandbox that is paused while a prompt waits for its agent answers the prompt and sleeps then", async () => {
   await call("PUT", "/sessions/early", { config: scriptedConfig(model) })
   const view = await watch("early")
@@ -132,13 +162,29 @@ test("a sandbox that is paused while a prompt waits for its agent answers the pr
   await untilTrue(async () => (await statusOf("early")) === "paused", "the sleep", 50_000)
 }, 170_000)
 
-test("a link to the terminal of a paused or hibernated sandbox opens", async () => {
-  for (const verb of ["pause", "hibernate"]) {
-    const asleep = await call("POST", `/api/sandbox/early/${verb}?wait=1`)
-    expect(asleep.body["status"]).toBe("paused")
-    const link = await call("POST", "/sessions/early/links", { to: "terminal" })
-    const opened = await fetch(String(link.body["url"]), { signal: AbortSignal.timeout(10_000) })
-    expect([verb, opened.status]).toEqual([verb, 200])
+test("a link to the terminal or a tunnel of a paused or hibernated sandbox opens", async () => {
+  // Sandboxes without isolation share the network of this process.
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("waders") })
+  try {
+    const view = await watch("early")
+    const tunnel = { name: "web", port: server.port }
+    model.on("tunnel", [tool("register_tunnel", tunnel), text("Open.")])
+    const asked = await call("POST", "/sessions/early/prompt", { content: "@@tunnel@@" })
+    const messageId = String(asked.body["messageId"])
+    await view.until(() => view.answerTo(messageId) === "Open.", "the tunnel", 50_000)
+    for (const verb of ["pause", "hibernate"])
+      for (const to of ["terminal", "tunnel:web"]) {
+        const asleep = await call("POST", `/api/sandbox/early/${verb}?wait=1`)
+        expect(asleep.body["status"]).toBe("paused")
+        const link = await call("POST", "/sessions/early/links", { to })
+        const opened = await fetch(String(link.body["url"]), {
+          signal: AbortSignal.timeout(10_000),
+        })
+        expect([verb, to, opened.status]).toEqual([verb, to, 200])
+        if (to !== "terminal") expect(await opened.text()).toBe("waders")
+      }
+  } finally {
+    await server.stop(true)
   }
 }, 170_000)
 

@@ -23,6 +23,8 @@ export interface ApiParts {
   readonly metrics: Metrics
   readonly bases: { readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }> }
   readonly pool: Pick<Pool, "claim" | "settle">
+  /** The idle time of a sandbox for which the caller gives none. */
+  readonly idleMs: number
   readonly log: Log
   readonly now: () => number
 }
@@ -86,6 +88,8 @@ export const viewOf = (session: StoredSession) => {
     threadStatus,
     providerSandboxId,
     generation: session.life.generation,
+    // Its id does not tell: a claimed session keeps the one that it had in the pool.
+    ...(session.kind === "pool" && session.life.wanted !== "ended" && { inPool: true }),
     ...(session.life.lastError !== undefined && {
       lastError: redactError(session.life.lastError, []),
     }),

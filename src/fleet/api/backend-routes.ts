@@ -62,13 +62,18 @@ const STATUS_OF = {
 /** Whether the sandbox that exists is the one that this call asks for. It has the variables that it was started with. */
 const isSame = (
   { environment, life }: StoredSession,
-  wanted: Readonly<Record<string, string>>,
-  snapshot: string | undefined,
+  wanted: {
+    readonly environment: Readonly<Record<string, string>>
+    readonly snapshot: string | undefined
+    readonly idleMs: number | undefined
+  },
+  usualIdleMs: number,
 ): boolean =>
-  [...new Set([...Object.keys(environment), ...Object.keys(wanted)])].every(
-    (name) => environment[name] === wanted[name],
+  [...new Set([...Object.keys(environment), ...Object.keys(wanted.environment)])].every(
+    (name) => environment[name] === wanted.environment[name],
   ) &&
-  (snapshot === undefined || life.snapshot?.id === snapshot)
+  (wanted.snapshot === undefined || life.snapshot?.id === wanted.snapshot) &&
+  (wanted.idleMs === undefined || (life.idleMs ?? usualIdleMs) === wanted.idleMs)
 
 export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
   const { keeper, store, provider } = parts
@@ -128,19 +133,21 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     const generation = known?.life.generation ?? 0
     // Without a sandbox the record is made anew, with the tokens of this call. The numbers of sandboxes go on.
     const isWithout = known?.life.ref === undefined && !known?.life.pending
+    const { idleTimeoutSeconds: idle } = given
+    const idleMs = idle === undefined ? undefined : idle * 1000
+    const { environment } = session
     // Its runner would never connect with the tokens of this call, or lack its variables.
-    if (known && !isWithout && !isSame(known, session.environment, snapshot))
+    if (known && !isWithout && !isSame(known, { environment, snapshot, idleMs }, parts.idleMs))
       throw new ApiError(
         409,
         "has-sandbox",
-        `the session ${session.id} has a sandbox with another link, other variables or another snapshot: terminate or hibernate it first`,
+        `the session ${session.id} has a sandbox with another link, other variables, another idle time or another snapshot: terminate or hibernate it first`,
       )
     const add = isWithout ? keeper.addAgain : keeper.add
-    const { idleTimeoutSeconds: idle } = given
     await add(session, {
       generation,
       ...(snapshot !== undefined && { snapshot }),
-      ...(idle !== undefined && { idleMs: idle * 1000 }),
+      ...(idleMs !== undefined && { idleMs }),
     })
     await keeper.want(session.id, "running")
     const isMade = ({ life }: StoredSession) => life.phase === "running" && life.ref !== undefined

@@ -194,7 +194,7 @@ export const fleetRoutes = {
     method: "GET",
     path: "/api/sandboxes",
     access: "admin",
-    doc: "all sandboxes, at most `?limit=500` in one answer; `?after=` the `next` of an answer continues there",
+    doc: "all sandboxes, at most `?limit=500` in one answer; `?after=` the `next` of an answer continues there; `inPool` marks those that wait in the warm pool",
   },
   providers: {
     method: "GET",

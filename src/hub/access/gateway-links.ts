@@ -23,6 +23,8 @@ export interface GatewayDestination {
   readonly path: string
   /** What is opened there, relative to `path`; by default `path` itself. */
   readonly page?: string
+  /** The tunnel that is opened. */
+  readonly tunnel?: string
 }
 
 const LIFETIME_SECONDS = 60
@@ -39,7 +41,7 @@ export const parseDestination = (to: string): GatewayDestination | undefined => 
   const place = Object.hasOwn(places, to) ? places[to] : undefined
   if (place) return { name: to, ...place }
   const tunnel = /^tunnel:([A-Za-z0-9_-]{1,32})$/.exec(to)?.[1]
-  return tunnel === undefined ? undefined : { name: to, path: `/t/${tunnel}/` }
+  return tunnel === undefined ? undefined : { name: to, path: `/t/${tunnel}/`, tunnel }
 }
 
 /** `path` is a claim too, so that the gateway can limit the cookie to it. */

@@ -10,13 +10,20 @@ export type OpenedLink =
 
 const refused = (code: RefusalCode, message: string): OpenedLink => ({ ok: false, code, message })
 
-/** `sub` is the person who opens the link. */
+const tunnelNames = z.array(z.object({ name: z.string() }))
+
+/** `sub` is the person who opens the link. A tunnel must exist; those of a sandbox that sleeps are known. */
 export const openLink = async (
   ports: Pick<GuardPorts, "gatewayKey" | "gatewayUrl" | "now">,
   hosted: HostedSession,
   to: GatewayDestination,
   sub: string,
 ): Promise<OpenedLink> => {
+  if (to.tunnel !== undefined) {
+    const known = tunnelNames.safeParse(hosted.session.state("tunnels")).data ?? []
+    if (!known.some(({ name }) => name === to.tunnel))
+      return refused("not-found", `tunnel ${to.tunnel} does not exist`)
+  }
   // A runner of another program has a sandbox that the fleet does not know.
   const { hasOtherRunner } = hosted.session.activity()
   const ofFleet = hasOtherRunner ? undefined : await ports.gatewayUrl?.(hosted)
@@ -41,9 +48,7 @@ export const openLink = async (
   return { ok: true, ...link }
 }
 
-const tunnelNames = z.array(z.object({ name: z.string() }))
-
-/** The verb `open`: what it names must exist. */
+/** The verb `open`. */
 export const openByVerb = async (
   ports: Pick<GuardPorts, "gatewayKey" | "gatewayUrl" | "now">,
   hosted: HostedSession,
@@ -54,10 +59,5 @@ export const openByVerb = async (
     return refused("bad-request", "name: expected with a tunnel, and only with a tunnel")
   const to = parseDestination(name === undefined ? what : `tunnel:${name}`)
   if (!to) return refused("bad-request", "name: expected 1 to 32 letters, digits, _ or -")
-  if (name !== undefined) {
-    const known = tunnelNames.safeParse(hosted.session.state("tunnels")).data ?? []
-    if (!known.some((tunnel) => tunnel.name === name))
-      return refused("not-found", `tunnel ${name} does not exist`)
-  }
   return openLink(ports, hosted, to, sub)
 }

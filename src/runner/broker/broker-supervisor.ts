@@ -5,14 +5,12 @@
 import { freePort } from "../../lib/free-port.ts"
 import { parseJson } from "../../lib/json.ts"
 import { randomBytes } from "node:crypto"
-import { mkdtempSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { z } from "zod"
 import { type Clock, sleep, within } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { type BrokerOrder, PORT_IN_USE_EXIT, STOP_PATH, UPSTREAMS_PATH } from "./broker-process.ts"
 import type { Service } from "./services.ts"
+import { chooseSocket, isUsableSocket, removeSocketFolder } from "./socket-path.ts"
 import type { Upstream } from "./upstreams.ts"
 
 export interface BrokerSupervisorOptions {
@@ -59,8 +57,6 @@ const START_LIMIT_MS = 10_000
 const FAILED_MS = 1000
 const GIVE_MS = 5000
 const CALL_LIMIT_MS = 5000
-/** The longest path that a Unix socket may have is 107 bytes. */
-const MAX_SOCKET_PATH = 100
 
 export const createBrokerSupervisor = (options: BrokerSupervisorOptions): BrokerSupervisor => {
   const { clock, log, version } = options
@@ -161,19 +157,22 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
       await call(STOP_PATH, {})
       if (child && !(await within(clock, 300, child.exited))) child.kill("SIGKILL")
       await keeping
+      removeSocketFolder(socket, options.stateDir)
     },
   }
 }
 
 const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored => {
   const known = stored.safeParse(parseJson(memory.read() ?? "")).data
-  if (known && bootId !== "" && known.boot === bootId) return known
-  const beside = join(stateDir, "broker.sock")
-  const socket =
-    Buffer.byteLength(beside) <= MAX_SOCKET_PATH
-      ? beside
-      : join(mkdtempSync(join(tmpdir(), "sandpiper-broker-")), "broker.sock")
-  const fresh = { boot: bootId, token: randomBytes(32).toString("hex"), port: freePort(), socket }
+  const isThisBoot = known !== undefined && bootId !== "" && known.boot === bootId
+  if (isThisBoot && isUsableSocket(known.socket, stateDir)) return known
+  if (known) removeSocketFolder(known.socket, stateDir)
+  const fresh = {
+    boot: bootId,
+    token: isThisBoot ? known.token : randomBytes(32).toString("hex"),
+    port: isThisBoot ? known.port : freePort(),
+    socket: chooseSocket(stateDir),
+  }
   memory.write(JSON.stringify(fresh))
   return fresh
 }

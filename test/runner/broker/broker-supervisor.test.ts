@@ -1,9 +1,9 @@
 /** The broker as a process: started, killed and adopted by the next runner, with real processes and sockets. */
 import { afterEach, expect, test } from "bun:test"
-import { statSync } from "node:fs"
-import { mkdtemp, rm } from "node:fs/promises"
+import { existsSync, rmSync, statSync, symlinkSync } from "node:fs"
+import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { createBrokerSupervisor } from "../../../src/runner/broker/broker-supervisor.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { createProcesses } from "../../../src/runner/host/processes.ts"
@@ -29,9 +29,12 @@ const startProvider = () => {
   return { keys, baseUrl: server.url.origin }
 }
 
-const setUp = async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "broker-"))
-  stops.push(() => rm(stateDir, { recursive: true, force: true }))
+/** `below`: folders between the temporary directory and the state directory. */
+const setUp = async (below = "") => {
+  const root = await mkdtemp(join(tmpdir(), "broker-"))
+  stops.push(() => rm(root, { recursive: true, force: true }))
+  const stateDir = join(root, below)
+  await mkdir(stateDir, { recursive: true })
   let fact: string | undefined
   const lines: string[] = []
   const create = (bootId = "boot-1", version = "1") =>
@@ -45,8 +48,12 @@ const setUp = async () => {
       clock: systemClock,
       log: recordingLog(lines, []),
     })
-  return { stateDir, create, lines }
+  /** The folder of the control socket. */
+  const folder = () => dirname((JSON.parse(fact ?? "") as { readonly socket: string }).socket)
+  return { stateDir, create, lines, folder }
 }
+/** The control socket of such a state directory cannot be in it. */
+const LONG = "a-long-path/".repeat(10)
 
 type Supervisor = ReturnType<typeof createBrokerSupervisor>
 
@@ -145,4 +152,66 @@ test("a stopped broker leaves no process and no socket", async () => {
 test("another boot gets another token", async () => {
   const { create } = await setUp()
   expect(create("boot-2").address.token).not.toBe(create("boot-1").address.token)
+})
+
+test("with a long state directory a stopped broker leaves no folder, and the next runner of the boot starts one again", async () => {
+  const { create, folder } = await setUp(LONG)
+  const first = create()
+  first.start()
+  await untilStatus(first, 404)
+  const before = folder()
+  expect(existsSync(before)).toBe(true)
+  await first.stop()
+  expect(existsSync(before)).toBe(false)
+  const second = create()
+  second.start()
+  await untilStatus(second, 404)
+  expect(second.address).toEqual(first.address)
+  await second.stop()
+  expect(existsSync(folder())).toBe(false)
+})
+
+test("with a long state directory the next runner of the same boot keeps the folder and adopts the broker", async () => {
+  const { create, folder } = await setUp(LONG)
+  const provider = startProvider()
+  const first = create()
+  stops.push(first.stop)
+  void first.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
+  first.start()
+  await untilStatus(first, 200)
+  const [before, pid] = [folder(), pidOn(first.port)]
+  const second = create()
+  stops.push(second.stop)
+  void second.setUpstreams({ q: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-2" } })
+  second.start()
+  await untilStatus(second, 200, "q")
+  expect([folder(), pidOn(second.port)]).toEqual([before, pid])
+})
+
+test("the folder of an earlier boot is removed when the next boot has one", async () => {
+  const { create, folder } = await setUp(LONG)
+  const first = create("boot-1")
+  first.start()
+  await untilStatus(first, 404)
+  const before = folder()
+  stops.push(first.stop)
+  const second = create("boot-2")
+  stops.push(second.stop)
+  expect(folder()).not.toBe(before)
+  expect([existsSync(before), existsSync(folder())]).toEqual([false, true])
+})
+
+test("a folder that something else has put in the place of the removed one is neither used nor deleted", async () => {
+  const { create, folder, stateDir } = await setUp(LONG)
+  const first = create()
+  await first.stop()
+  const before = folder()
+  rmSync(before, { recursive: true, force: true })
+  symlinkSync(stateDir, before)
+  stops.push(() => rm(before))
+  await Bun.write(join(stateDir, "broker.sock"), "of another program")
+  const second = create()
+  expect(folder()).not.toBe(before)
+  await second.stop()
+  expect(existsSync(join(stateDir, "broker.sock"))).toBe(true)
 })

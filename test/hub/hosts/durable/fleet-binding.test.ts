@@ -1,16 +1,14 @@
 /** Durable Objects on workerd with the fleet as the service binding FLEET: prompts, and workflows in a repository. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { type ServedFleet, startServedFleet } from "../../../../src/cli/serve-fleet.ts"
+import type { ServedFleet } from "../../../../src/cli/serve-fleet.ts"
 import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
-import { systemClock } from "../../../../src/lib/clock.ts"
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
-import { silentLog } from "../../../kit/log.ts"
+import { FLEET_KEY, serveFleet } from "../../../fleet/kit/served-fleet.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
 import { freePort } from "../../../kit/free-port.ts"
 import { until } from "../../kit/until.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
-const FLEET_KEY = "a key of the fleet for tests only"
 const LONG_MS = 40_000
 let workerd: Workerd
 let provider: RunnerProvider
@@ -25,21 +23,11 @@ beforeAll(async () => {
     { services: { FLEET: `127.0.0.1:${port}` } },
   )
   provider = runnerProvider()
-  fleet = await startServedFleet({
+  fleet = await serveFleet({
     hubUrl: workerd.url,
-    fleetKey: FLEET_KEY,
-    hostname: "127.0.0.1",
     port,
-    operatorToken: "operator-of-the-fleet",
     provider,
     store: openSqliteStore(":memory:"),
-    clock: systemClock,
-    log: silentLog,
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
   })
   const headers = { Authorization: `Bearer ${workerd.clientToken}` }
   await fetch(`${workerd.url}/sessions/bound`, { method: "PUT", headers, body: "{}" })

@@ -1,22 +1,20 @@
 /** Durable Objects on workerd and a fleet behind FLEET_URL: sandboxes for prompts and child sessions, signed calls. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { SignJWT } from "jose"
-import { type ServedFleet, startServedFleet } from "../../../../src/cli/serve-fleet.ts"
+import type { ServedFleet } from "../../../../src/cli/serve-fleet.ts"
 import { isReady } from "../../../../src/fleet/core/pool.ts"
 import type { FleetStore } from "../../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
 import { createJwtVerifier } from "../../../../src/hub/access/verify-jwt.ts"
-import { systemClock } from "../../../../src/lib/clock.ts"
 import { SIGNATURE_HEADER, signedPost } from "../../../../src/lib/signed-request.ts"
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
-import { silentLog } from "../../../kit/log.ts"
+import { FLEET_KEY, OPERATOR_TOKEN, serveFleet } from "../../../fleet/kit/served-fleet.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
 import { freePort } from "../../../kit/free-port.ts"
 import { until } from "../../kit/until.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
-const FLEET_KEY = "a key of the fleet for tests only"
 const script = await bundleWorker()
 let workerd: Workerd
 let provider: RunnerProvider
@@ -28,24 +26,14 @@ const clients: TestClient[] = []
 const JWT_SECRET = "a secret for the tokens of people"
 
 const startFleet = async (poolSize = 0) => {
-  fleet = await startServedFleet({
+  fleet = await serveFleet({
     poolSize,
     verifyJwt: createJwtVerifier({ secret: JWT_SECRET }, { now: Date.now, fetch }),
     hubUrl: workerd.url,
-    fleetKey: FLEET_KEY,
-    hostname: "127.0.0.1",
     port: fleetPort,
-    operatorToken: "operator-of-the-fleet",
     provider,
     // The store of the sandboxes outlives a restart of the fleet in these tests.
     store: { ...store, close: async () => {} },
-    clock: systemClock,
-    log: silentLog,
-    version: "0.2.0",
-    idleMs: 900_000,
-    pausedMs: undefined,
-    minimumVersion: undefined,
-    environmentOf: () => ({ providerKeys: {}, credentials: {}, github: {} }),
   })
 }
 
@@ -322,7 +310,7 @@ describe("calls between hub and fleet", () => {
   test("a sandbox that a caller of the fleet wants runs when its runner has connected, without a prompt", async () => {
     const response = await fetch(`${fleet.url}/api/threads/C2:1/resolve?wait=1`, {
       method: "POST",
-      headers: { authorization: "Bearer operator-of-the-fleet" },
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
     })
     const made = (await response.json()) as Record<string, string>
     expect(made).toMatchObject({ status: "running", generation: 1 })
@@ -338,7 +326,7 @@ describe("calls between hub and fleet", () => {
 
   test("a session whose record the fleet has forgotten goes on with the next generation", async () => {
     const call = async (method: string, path: string) => {
-      const headers = { authorization: "Bearer operator-of-the-fleet" }
+      const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` }
       const response = await fetch(`${fleet.url}${path}`, { method, headers })
       return (await response.json()) as Record<string, unknown>
     }
@@ -352,7 +340,7 @@ describe("calls between hub and fleet", () => {
     const call = async (path: string, body: object = {}) => {
       const response = await fetch(`${fleet.url}${path}`, {
         method: "POST",
-        headers: { authorization: "Bearer operator-of-the-fleet" },
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
         body: JSON.stringify(body),
       })
       return (await response.json()) as { readonly sessionId: string; readonly status: string }
