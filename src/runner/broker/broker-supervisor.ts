@@ -157,7 +157,7 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
       await call(STOP_PATH, {})
       if (child && !(await within(clock, 300, child.exited))) child.kill("SIGKILL")
       await keeping
-      removeSocketFolder(socket, options.stateDir)
+      removeSocketFolder(socket)
     },
   }
 }
@@ -166,7 +166,7 @@ const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored
   const known = stored.safeParse(parseJson(memory.read() ?? "")).data
   const isThisBoot = known !== undefined && bootId !== "" && known.boot === bootId
   if (isThisBoot && isUsableSocket(known.socket, stateDir)) return known
-  if (known) removeSocketFolder(known.socket, stateDir)
+  if (known) removeSocketFolder(known.socket)
   const fresh = {
     boot: bootId,
     token: isThisBoot ? known.token : randomBytes(32).toString("hex"),
