@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite"
 import manifest from "../../package.json"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
-import { factOf, readFact, writeFact } from "../lib/state-db.ts"
+import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
@@ -23,6 +23,7 @@ import type { Endpoint } from "./opencode/config/endpoints.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
 import type { GitIdentities } from "./prompt/git-identity.ts"
 import type { Readiness } from "./readiness.ts"
+import { openSavedConfig, SAVED_CONFIG_FACT } from "./saved-config.ts"
 import { missingNeeds } from "./tool-needs.ts"
 
 export interface JoinAgentOptions {
@@ -53,11 +54,10 @@ export interface JoinAgentOptions {
 
 /** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
-const RUNTIME_FACT = "agent.runtime"
 const BROKER_FACT = "agent.broker"
 
 /** Facts of the agent that contain secrets: they are not in a snapshot. */
-export const secretAgentFacts: readonly string[] = [RUNTIME_FACT, BROKER_FACT]
+export const secretAgentFacts: readonly string[] = [SAVED_CONFIG_FACT, BROKER_FACT]
 
 export const joinAgent = (options: JoinAgentOptions) => {
   const { config, current, db, self, user, workDir, channels, readiness, link, host } = options
@@ -101,10 +101,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
     user,
     giveToUser: async (path) => user && giveTo(path, user),
     giveWorkDirToUser: async (path) => user && handOver(path, user),
-    savedConfig: {
-      read: () => JSON.parse(readFact(db, RUNTIME_FACT) ?? "{}"),
-      write: (runtime) => writeFact(db, RUNTIME_FACT, JSON.stringify(runtime)),
-    },
+    savedConfig: openSavedConfig(db, () => current().runnerToken, log),
     onEvent: channels.agentEvent,
     onStreamGap: () => {
       options.linkMetrics.onEventStreamLost()

@@ -1,4 +1,7 @@
-/** An agent without a user of its own: a process of the runner's user tries to read the memory of the runner and of its key broker. */
+/**
+ * An agent without a user of its own: a process of the runner's user tries to read the memory of the runner and of its key
+ * broker, and the keys in the runner's files.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readdirSync, readFileSync } from "node:fs"
 import { chown, mkdir } from "node:fs/promises"
@@ -13,13 +16,35 @@ const asUser =
   process.getuid?.() === 0
     ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups", "--"]
     : []
+/** Of the configuration that the session agent sends. */
+const keys = {
+  provider: "sk-of-the-session-agent",
+  custom: "sk-of-a-custom-provider",
+  mcp: "header-of-an-mcp-server",
+}
 let sandbox: Sandbox
 let agent: TestSessionAgent
 let runner: Bun.Subprocess
 let plain: Bun.Subprocess
 
 beforeAll(async () => {
-  agent = startTestSessionAgent()
+  agent = startTestSessionAgent({
+    config: {
+      providerKeys: { openrouter: keys.provider },
+      customProviders: [
+        {
+          providerId: "own",
+          displayName: "Own",
+          baseUrl: "http://127.0.0.1:1/v1",
+          apiKey: keys.custom,
+          models: [{ id: "m" }],
+        },
+      ],
+      mcpServers: {
+        far: { type: "remote", url: "http://127.0.0.1:1/", headers: { "x-key": keys.mcp } },
+      },
+    },
+  })
   sandbox = await createSandbox(agent)
   await mkdir(sandbox.stateDir)
   if (asUser.length > 0)
@@ -74,4 +99,15 @@ test("a process of the runner's user reads neither the memory nor the environmen
   expect(await read(plain.pid)).toContain("sk-of-the-tests")
   await untilTrue(async () => (await read(brokerPid() ?? 0)) === "", "closed broker")
   expect(await read(runner.pid)).toBe("")
+})
+
+test("the files of the runner have no key of the configuration in clear text", async () => {
+  await agent.frame("opencode-config-applied", ({ success }) => success)
+  const script = `find ${sandbox.root} -type f -size -20M -exec cat {} +`
+  const child = Bun.spawn([...asUser, "sh", "-c", script], { stdout: "pipe", stderr: "ignore" })
+  const found = await new Response(child.stdout).text()
+  // What it reads includes the runner's database.
+  expect(found).toContain("agent.runtime")
+  for (const key of [...Object.values(keys), "sk-of-the-tests", agent.token])
+    expect([key, found.includes(key)]).toEqual([key, false])
 })
