@@ -25,10 +25,12 @@ export const sandboxEnvironment =
     const isOperators = tenant === LOCAL_OWNER
     const owner = parseOwner(tenant)
     const token = owner && gitTokenOf(environment, owner)
+    const services = environment["SANDPIPER_SERVICES"]
     return {
       providerKeys: {
         ...only((name) => !CREDENTIALS.test(name) && !OF_GIT.test(name)),
         ...(savesWorkspaces(environment) && { WORKSPACE_SYNC: "1" }),
+        ...(services !== undefined && services !== "" && { SANDPIPER_SERVICES: services }),
       },
       credentials: isOperators ? only((name) => CREDENTIALS.test(name)) : {},
       github: {

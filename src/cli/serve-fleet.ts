@@ -8,6 +8,8 @@ import { MAX_UPLOAD } from "../fleet/api/gateway-routes.ts"
 
 export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "authorize" | "added"> {
   readonly hubUrl: string
+  /** Further origins of pages that show sandboxes in a frame. */
+  readonly allowedOrigins?: readonly string[] | undefined
   readonly fleetKey: string
   readonly hostname: string
   readonly port: number
@@ -34,6 +36,8 @@ export const startServedFleet = async (options: ServeFleetOptions): Promise<Serv
       authenticate: tokensOnly(options.operatorToken, options.verifyJwt),
       targetOf: () => undefined,
     }),
+    // The hub serves the page, too.
+    pageOrigins: [new URL(options.hubUrl).origin, ...(options.allowedOrigins ?? [])],
     // The config of a session is the hub's.
     added: async () => {},
   })

@@ -6,8 +6,8 @@ import { originFor } from "../runner/gateway/hosts.ts"
 import type { Settings } from "../settings/settings.ts"
 import { newLoginLink } from "./page-link.ts"
 
-/** Sandboxes on this machine have ports that are not known before they start. */
-const LOCAL_SANDBOXES = "http://127.0.0.1:*"
+/** Sandboxes on this machine have ports that are not known before they start. The page reaches them by names below its own. */
+const localSandboxes = (page: string) => `http://*.${page}:*`
 
 /** Undefined where the page is not built. */
 export const servePage = (
@@ -29,7 +29,7 @@ export const servePage = (
     frames: [
       // A policy can only leave out whole labels of a host.
       ...(sandboxOrigin === undefined ? [] : [sandboxOrigin.replace(/\*--[^.:/]+/, "*")]),
-      ...(hostname.endsWith(".localhost") ? [LOCAL_SANDBOXES] : []),
+      ...(hostname.endsWith(".localhost") ? [localSandboxes(hostname)] : []),
     ],
     newLink: (port) => newLoginLink(stateDir, originFor(pageOrigin, `:${port}`), Date.now()),
     file: async ({ headers }, path) => {

@@ -7,6 +7,7 @@ import { refusalOfRunner } from "../hub/session/admit-runner.ts"
 import type { SessionActivity } from "../hub/session/ports.ts"
 import type { Session } from "../hub/session/session.ts"
 import { LOCAL_OWNER, parseOwner, POOL_OWNER } from "../hub/access/ownership.ts"
+import { originFor } from "../runner/gateway/hosts.ts"
 import { channelAddress, MAIN_CHANNEL } from "../wire/channel.ts"
 import { fleetAccess } from "./fleet-access.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
@@ -32,6 +33,8 @@ export interface ServeStackOptions extends Pick<
   | "resources"
 > {
   readonly hub: LocalHubOptions
+  /** The origin of the page; its port is that of the hub where it is on this machine. */
+  readonly pageOrigin?: string | undefined
   /** The config of a session that gets its first sandbox. */
   readonly configure: (session: string, hub: LocalHub) => Promise<void>
 }
@@ -129,6 +132,10 @@ export const startServeStack = async (options: ServeStackOptions): Promise<Serve
       targetOf: (id) => hub.hosted(id)?.access.target(),
     }),
     environmentOf,
+    pageOrigins: [
+      ...(options.pageOrigin === undefined ? [] : [originFor(options.pageOrigin, `:${hub.port}`)]),
+      ...(options.hub.allowedOrigins ?? []),
+    ],
     added: (session) => options.configure(session, hub),
   })
   isMade(fleet)

@@ -121,6 +121,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     const served = await startServedFleet({
       ...fleetOptions,
       hubUrl: settings.hubUrl,
+      allowedOrigins: settings.allowedOrigins,
       fleetKey: settings.fleetKey,
       hostname: settings.serveHost,
       port,
@@ -149,6 +150,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const page = servePage(settings, await loadBuiltPage(), clientToken)
   const stack = await startServeStack({
     ...fleetOptions,
+    pageOrigin: page?.origin,
     configure: async (id, hub) => {
       const session = hub.find(id)
       if (!session) return

@@ -37,6 +37,8 @@ export interface FleetOptions {
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
   readonly environmentOf: EnvironmentOf
+  /** Origins of pages that may show sandboxes in a frame. */
+  readonly pageOrigins?: readonly string[] | undefined
   /** The limits of each owner. */
   readonly quotas?: Quotas | undefined
   /** The volume of an ended session is removed after this time; a week if it is not given. */
@@ -126,6 +128,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       version: options.version,
       resources: options.resources ?? {},
       environmentOf: options.environmentOf,
+      pageOrigins: options.pageOrigins ?? [],
       idleMs: options.idleMs,
       lifeMs,
       hasVolumes: provider.can.volumes,

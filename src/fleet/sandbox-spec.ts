@@ -18,6 +18,8 @@ export interface SandboxSpecOptions {
   readonly version: string
   readonly resources: SandboxSpec["resources"]
   readonly environmentOf: EnvironmentOf
+  /** Origins of pages that may show the sandbox in a frame and open its WebSockets. */
+  readonly pageOrigins: readonly string[]
   readonly idleMs: number
   readonly lifeMs: number
   readonly hasVolumes: boolean
@@ -64,6 +66,7 @@ export const createSandboxSpec =
     version,
     resources,
     environmentOf,
+    pageOrigins,
     idleMs,
     lifeMs,
     hasVolumes,
@@ -89,6 +92,8 @@ export const createSandboxSpec =
         core: {
           ...link,
           SESSION_ID: id,
+          // Another session agent has a page of its own, or none.
+          ...(pageOrigins.length > 0 && !isExternal && { ALLOWED_ORIGINS: pageOrigins.join(",") }),
           ...(id.startsWith("orchestrator:") && { IS_ORCHESTRATOR: "true" }),
         },
       }),

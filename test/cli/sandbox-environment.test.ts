@@ -63,3 +63,9 @@ test("sandboxes of a deployment with object storage save their workspace and get
     WORKSPACE_SYNC: "1",
   })
 })
+
+test("every sandbox starts the services that the deployment names", () => {
+  const environmentOf = sandboxEnvironment({ SANDPIPER_SERVICES: "vscode,vnc" })
+  expect(environmentOf("user:alice").providerKeys).toEqual({ SANDPIPER_SERVICES: "vscode,vnc" })
+  expect(sandboxEnvironment({ SANDPIPER_SERVICES: "" })("user:alice").providerKeys).toEqual({})
+})

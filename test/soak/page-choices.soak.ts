@@ -181,6 +181,6 @@ test("a panel whose program is not installed names it and how to get it", async 
   await panel.getByText("code-server is not installed").waitFor()
   await panel.getByText("npm install --global code-server").waitFor()
   await page.goto(`${stage.origin}/c/local/web:pictures?panel=desktop`)
-  await panel.getByText("SANDPIPER_SERVICES=vnc sandpiper up").waitFor()
+  await panel.getByText("SANDPIPER_SERVICES=vnc").waitFor()
   expect(opened.problems).toEqual([])
 })

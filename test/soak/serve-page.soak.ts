@@ -1,8 +1,8 @@
 /** The page of `sandpiper serve` as a person meets it: the compiled binary, no session yet, the demo model, a browser. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Browser, Page } from "playwright-core"
+import type { Browser, Frame, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
 import { openPage } from "../kit/page.ts"
@@ -124,6 +124,52 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
   expect(await page.locator(".log").innerText()).toContain("first.txt")
   expect(problems).toEqual([])
 })
+
+/** The frame of a panel, once it is at the sandbox. */
+const frameOf = async (panel: string): Promise<Frame> => {
+  await page.goto(`${page.url().replace(/\?.*/, "")}?panel=${panel}`)
+  const isBox = (frame: Frame) =>
+    /^http:\/\/(web--)?box-\w+\.sandpiper\.localhost:/.test(frame.url())
+  const find = () => page.frames().find(isBox)
+  await untilTrue(async () => find() !== undefined, `the frame of ${panel}`)
+  return find() ?? page.mainFrame()
+}
+
+test("the page shows the terminal and the preview of a sandbox, also of one that sleeps", async () => {
+  const session = sessionOf()
+  const app = Bun.serve({
+    hostname: "127.0.0.1",
+    port: freePort(),
+    fetch: ({ url }) =>
+      new URL(url).pathname === "/"
+        ? new Response('<h1>Waders</h1><script type="module" src="/more.js"></script>', {
+            headers: { "content-type": "text/html" },
+          })
+        : new Response('document.body.append("and plovers")', {
+            headers: { "content-type": "text/javascript" },
+          }),
+  })
+  const body = JSON.stringify({ name: "web", port: app.port })
+  await ask(
+    `run: curl -sS -H "authorization: Bearer $SANDPIPER_API_TOKEN" -H "content-type: application/json" -d '${body}' $SANDPIPER_URL/api/tunnels`,
+  )
+  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  for (const verb of ["", "pause", "hibernate"]) {
+    if (verb !== "") await call(operator(), `/api/sandbox/${session}/${verb}?wait=1`, {})
+    const terminal = await frameOf("terminal")
+    await terminal.locator(".xterm-screen").first().click()
+    await page.keyboard.type(`touch typed-${verb}.txt\n`)
+    const file = join(workspace, `typed-${verb}.txt`)
+    await untilTrue(async () => existsSync(file), `a file by a command in the terminal ${verb}`)
+    const preview = await frameOf("preview")
+    await preview.getByText("Waders").waitFor({ timeout: 30_000 })
+    await preview.getByText("and plovers").waitFor({ timeout: 30_000 })
+    // A page of the agent has an origin of its own, apart from the terminal's.
+    expect(new URL(preview.url()).host).toBe(`web--${new URL(terminal.url()).host}`)
+  }
+  expect(problems).toEqual([])
+  await app.stop(true)
+}, 200_000)
 
 test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {
   const { err, code } = await runToEnd([binary, "serve", "--state-dir", place.stateDir], {

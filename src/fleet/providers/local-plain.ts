@@ -43,6 +43,7 @@ export const plainMode = (options: {
 
   const environmentOf = (box: Box): Record<string, string> => ({
     ...box.environment,
+    SANDPIPER_SERVICES: withoutScreen(box.environment["SANDPIPER_SERVICES"] ?? "none"),
     WORK_DIR: workspaceOf(box),
     SANDPIPER_STATE_DIR: join(filesOf(box.session), "state"),
     GATEWAY_HOST: "127.0.0.1",
@@ -124,3 +125,12 @@ export const plainMode = (options: {
     },
   }
 }
+
+/** Sandboxes that share the machine's network would share one screen and show it to each other's people. */
+const withoutScreen = (services: string): string =>
+  services === "all"
+    ? "vscode,ttyd"
+    : services
+        .split(",")
+        .filter((name) => name.trim() !== "vnc")
+        .join(",") || "none"

@@ -324,7 +324,7 @@ export const words = {
   notRunning: (what: string) => `${what} is not running`,
   notServed: "This agent serves no terminals.",
   turnedOff: (programs: readonly string[]) =>
-    `It is turned off, and needs ${listOf(programs)}, which the image of Sandpiper has. To turn it on, start Sandpiper with:`,
+    `It is turned off, and needs ${listOf(programs)}, which the image of Sandpiper has. To turn it on, start Sandpiper with this variable:`,
   lacks: (programs: readonly string[]) =>
     `${listOf(programs)} ${programs.length === 1 ? "is" : "are"} not installed. The image of Sandpiper has ${programs.length === 1 ? "it" : "them"}. Or run this where the agent works, and start Sandpiper again:`,
   frameFailed: "It cannot be opened here.",

@@ -23,6 +23,7 @@ let provider: SandboxProvider
 /** Counts in a file, also from a child in its own process session, as OpenCode is one. */
 const script = `#!/bin/sh
 echo "$SESSION_ID" > session.txt
+echo "$SANDPIPER_SERVICES" > services.txt
 setsid sh -c 'while :; do echo x >> beats.txt; sleep 0.02; done' &
 while :; do sleep 1; done
 `
@@ -72,6 +73,21 @@ const startOne = async (session: string) => {
 }
 
 describe("a local sandbox", () => {
+  test("sandboxes that are not isolated have no screen, because they would share it", async () => {
+    for (const [session, given, started] of [
+      ["all-services", "all", "vscode,ttyd"],
+      ["some-services", "vnc,vscode", "vscode"],
+      ["screen-only", "vnc", "none"],
+    ] as const) {
+      const { environment, ...rest } = spec(session)
+      const made = { ...rest, environment: { ...environment, SANDPIPER_SERVICES: given } }
+      expect(await provider.create(made, limit())).toMatchObject({ is: "ok" })
+      await until(() => beats(session) > 0, "the first beats")
+      expect(readFileSync(workspace(session, "services.txt"), "utf8")).toBe(`${started}\n`)
+      await provider.terminate(`sp-${session}-1`)
+    }
+  })
+
   test("the process of a local sandbox starts with its environment, and the name cannot be used twice", async () => {
     const ref = await startOne("start")
     expect(readFileSync(workspace("start", "session.txt"), "utf8")).toBe("start\n")

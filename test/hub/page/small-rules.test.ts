@@ -155,7 +155,7 @@ describe("a panel whose program does not run", () => {
     for (const lacks of [undefined, [], ["Xvfb"]]) {
       const editor = whyOff("vscode", ["code-server"], lacks)
       expect(editor.text).toContain("turned off")
-      expect(editor.command).toBe("SANDPIPER_SERVICES=vscode sandpiper up")
+      expect(editor.command).toBe("SANDPIPER_SERVICES=vscode")
     }
     expect(whyOff("terminal", [], undefined)).toEqual({ text: "This agent serves no terminals." })
   })

@@ -57,6 +57,18 @@ test("no tunnel leads to another server of the sandbox, wherever its port was mo
 })
 
 describe("a tunnel", () => {
+  test("a client that uses a name below a local name gets the tunnel under a name of its own", async () => {
+    const { port } = new URL(gateway.url)
+    const locationFor = async (host: string) => {
+      const response = await get("/t/Web_1/a", { host, accept: "text/html" })
+      return response.headers.get("location")?.replace(/=\w+$/, "=")
+    }
+    const named = `box-1a.sandpiper.localhost:${port}`
+    expect(await locationFor(named)).toBe(`http://web_1--${named}/a?ticket=`)
+    // These have no names below them, or do not lead to this machine.
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, "box.sandpiper.example"])
+      expect(await locationFor(host)).toBeUndefined()
+  })
   test("a tunnel is served below its name", async () => {
     expect(await (await get("/t/Web_1/a/b")).text()).toStartWith("/a/b for 127.0.0.1")
   })

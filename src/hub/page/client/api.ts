@@ -3,6 +3,7 @@ import type { SearchHit } from "../../../wire/clients/conversation.ts"
 import type { ClientMessage } from "../../../wire/clients/verbs.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { words } from "../words.ts"
+import { besidePage } from "./beside-page.ts"
 import { keyHeader, refuse } from "./login.ts"
 
 /** A verb and its fields; what sends it adds the id of the request. */
@@ -124,5 +125,5 @@ export const gatewayLink = async (
 ): Promise<{ readonly url?: string; readonly problem?: string }> => {
   const { body, problem = words.reconnecting } = await post(`${sessionPath(session)}/links`, { to })
   const url = body?.["url"]
-  return typeof url === "string" ? { url } : { problem }
+  return typeof url === "string" ? { url: await besidePage(url, session, location) } : { problem }
 }

@@ -19,7 +19,7 @@ export const whyOff = (
   if (missing.length === 0)
     return {
       text: words.turnedOff(programs),
-      command: `SANDPIPER_SERVICES=${service} sandpiper up`,
+      command: `SANDPIPER_SERVICES=${service}`,
     }
   const packages = missing.flatMap((name) => PACKAGES[name] ?? [])
   return {

@@ -16,6 +16,9 @@ export const isAgentContent = (prefix: string, path: string): boolean =>
 const LOCAL_HOST =
   /^(?:localhost|(?:[a-z0-9_-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i
 
+/** A name below a local name, as the page of `serve` gives to sandboxes of its machine. */
+const NAMED_LOCALLY = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+\.localhost(?::\d{1,5})?$/i
+
 /**
  * The origin of a tunnel for a client that has used `host`. Names below `localhost` lead to the client's own machine:
  * they are used only by a client that is there already, with the port that it has used.
@@ -25,7 +28,8 @@ export const originOfTunnel = (
   name: string,
   host: string,
 ): string | undefined => {
-  if (!pattern) return undefined
+  if (!pattern)
+    return NAMED_LOCALLY.test(host) ? `http://${name.toLowerCase()}--${host}` : undefined
   const origin = pattern.replace("*", name.toLowerCase())
   if (!/\.localhost$/i.test(origin)) return origin
   const local = LOCAL_HOST.exec(host)

@@ -101,6 +101,8 @@ describe("a session without a runner", () => {
       labels: { tenant: "user:local", session: "first" },
       environment: {
         SESSION_ID: "first",
+        // The page of the hub shows the terminal in a frame.
+        ALLOWED_ORIGINS: workerd.url,
         DO_WS_URL: expect.stringContaining("/sessions/first/ws"),
       },
     })
