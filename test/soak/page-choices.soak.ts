@@ -72,7 +72,7 @@ test("a fallback that is chosen in the picker is used by the next prompt and sho
   await page.keyboard.press("Escape")
   model.on("failing", [httpError(404, { message: "no such model" }), text("From another model.")])
   await sendPrompt(page, "@@failing@@")
-  await page.getByText("From another model.").waitFor()
+  await page.locator(".log").getByText("From another model.").waitFor()
   await turnIsOver(page, "@@failing@@")
   expect(modelsAsked().slice(-2)).toEqual(["large", "small"])
   await picker().click()
@@ -113,7 +113,7 @@ test("another agent works in a git worktree of its own, and its changes are show
   await page.getByText("What should be done?").waitFor()
   await sendPrompt(page, "@@worktree@@")
   // A second runner and its OpenCode start for it.
-  await page.getByText("Written in the worktree.").waitFor({ timeout: 120_000 })
+  await page.locator(".log").getByText("Written in the worktree.").waitFor({ timeout: 120_000 })
   expect(existsSync(join(workDir, "tide.txt"))).toBe(false)
   const { stdout } = await execa("git", ["worktree", "list"], { cwd: workDir })
   expect(stdout.split("\n")).toHaveLength(2)

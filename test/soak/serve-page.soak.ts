@@ -125,14 +125,16 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
   expect(problems).toEqual([])
 })
 
-/** The frame of a panel, once it is at the sandbox. */
+/** The frame at a sandbox, once there is one for which the rule holds. */
+const frameAtBox = async (fits: (url: URL) => boolean = () => true): Promise<Frame> => {
+  const isBox = (url: string) => /^http:\/\/(web--)?box-\w+\.sandpiper\.localhost:/.test(url)
+  const find = () => page.frames().find((one) => isBox(one.url()) && fits(new URL(one.url())))
+  await untilTrue(async () => find() !== undefined, "a frame at the sandbox")
+  return find() ?? page.mainFrame()
+}
 const frameOf = async (panel: string): Promise<Frame> => {
   await page.goto(`${page.url().replace(/\?.*/, "")}?panel=${panel}`)
-  const isBox = (frame: Frame) =>
-    /^http:\/\/(web--)?box-\w+\.sandpiper\.localhost:/.test(frame.url())
-  const find = () => page.frames().find(isBox)
-  await untilTrue(async () => find() !== undefined, `the frame of ${panel}`)
-  return find() ?? page.mainFrame()
+  return frameAtBox()
 }
 
 test("the page shows the terminal and the preview of a sandbox, also of one that sleeps", async () => {
@@ -169,6 +171,32 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
   }
   expect(problems).toEqual([])
   await app.stop(true)
+}, 200_000)
+
+test("an open terminal goes on in the next sandbox of its session, and the keys stay where the person types", async () => {
+  const session = sessionOf()
+  const terminal = await frameOf("terminal")
+  await terminal.locator(".xterm-screen").first().click()
+  const before = new URL(terminal.url()).port
+  await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
+  await ask("run: echo awake")
+  const next = await frameAtBox(({ port, hash }) => port !== before && hash.length > 1)
+  await Bun.sleep(500)
+  expect(await page.evaluate("document.activeElement?.id")).toBe("prompt")
+  await next.locator(".xterm-screen").first().click()
+  await page.keyboard.type("touch typed-again.txt\n")
+  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  await untilTrue(async () => existsSync(join(workspace, "typed-again.txt")), "a file by the shell")
+}, 200_000)
+
+test("the changes of a sandbox that sleeps are shown when the person asks again", async () => {
+  const session = sessionOf()
+  await ask("run: git init -q . && echo plover > seen.txt")
+  await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
+  await page.goto(`${page.url().replace(/\?.*/, "")}?panel=changes`)
+  await page.getByText("The changes cannot be shown").waitFor()
+  await page.getByRole("button", { name: "Try again" }).click()
+  await page.locator(".panel-body").getByText("seen.txt").first().waitFor({ timeout: 60_000 })
 }, 200_000)
 
 test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {

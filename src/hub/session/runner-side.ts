@@ -117,7 +117,13 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
         active: frame.active.map(({ messageId }) => messageId),
         ready: staysReady(before, frame),
       })
-      values.setPublic("runner", { connected: true, ...frame.runner })
+      const generation = Number(values.getPrivate("generation") ?? 0)
+      values.setPublic("runner", {
+        connected: true,
+        ...frame.runner,
+        // Another number is another sandbox, at another address.
+        ...(generation > 0 && { generation }),
+      })
       deadlines.set("barrier", "", ports.now() + BARRIER_MS)
       sendToRunner({ type: "welcome", protocol: 2, lastSeq: stored })
       configure()

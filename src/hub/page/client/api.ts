@@ -119,6 +119,11 @@ export const saveArtifact = async (session: string, id: string, name: string): P
 }
 
 /** An address of the sandbox that works once and soon, or the reason why there is none. */
+/** A link to the sandbox wakes it; the link itself is not used. Where nothing can be woken, nothing happens. */
+export const wakeSandbox = async (session: string): Promise<void> => {
+  await gatewayLink(session, "terminal")
+}
+
 export const gatewayLink = async (
   session: string,
   to: string,

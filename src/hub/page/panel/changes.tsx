@@ -58,7 +58,7 @@ export const Changes = () => {
   if (diff.problem !== undefined && !shown)
     return (
       <Empty icon="alert" title={words.changesFailed} text={diff.problem}>
-        <Button small onClick={diff.ask}>
+        <Button small onClick={diff.askAgain}>
           {words.tryAgain}
         </Button>
       </Empty>

@@ -43,7 +43,7 @@ export const Review = () => {
   if (review.problem !== undefined)
     return (
       <Empty icon="alert" title={words.listFailed} text={review.problem}>
-        <Button small onClick={review.ask}>
+        <Button small onClick={review.askAgain}>
           {words.tryAgain}
         </Button>
       </Empty>

@@ -85,7 +85,8 @@ const show = (id: string): void => {
       if (state === "waiting") void dropIfGone(id)
     },
   })
-  terminal.focus()
+  // In a frame the page decides: a terminal that is shown again by itself must not take the keys of what a person types elsewhere.
+  if (window.parent === window || document.hasFocus()) terminal.focus()
 }
 
 const dropIfGone = async (id: string): Promise<void> => {
