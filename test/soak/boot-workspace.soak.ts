@@ -111,14 +111,16 @@ test("the stale browser lock of another machine is removed", () => {
 test("the pre-snapshot hook removes keys from the disk, and prompts run again after the post-snapshot hook", async () => {
   const auth = join(sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
   const settings = join(sandbox.stateDir, "opencode/config/opencode.json")
-  const holdsKey = async (file: string) => (await readFile(file)).includes(model.apiKey)
-  // OpenCode gets the token of the key broker; the key itself is only in the saved config.
-  expect(await holdsKey(auth)).toBeFalse()
-  expect(await holdsKey(join(sandbox.stateDir, "state.db-wal"))).toBeTrue()
+  const has = async (file: string, bytes: string) => (await readFile(file)).includes(bytes)
+  const database = join(sandbox.stateDir, "state.db")
+  const changes = `${database}-wal`
+  // OpenCode gets the token of the key broker; the key itself is only in the saved config, which is encrypted.
+  for (const file of [auth, database, changes]) expect(await has(file, model.apiKey)).toBeFalse()
+  expect(await has(changes, "sealed:")).toBeTrue()
   const report = JSON.parse(await booted.inside("sandpiper", "hook", "pre-snapshot"))
   expect(report).toMatchObject({ turns: "finished", flushed: true, scrubbed: 4 })
   expect([auth, settings].filter((path) => existsSync(path))).toEqual([])
-  expect(await holdsKey(join(sandbox.stateDir, "state.db"))).toBeFalse()
+  expect(await has(database, "sealed:")).toBeFalse()
   expect(await booted.inside("sandpiper", "hook", "post-snapshot")).toBe('{"awake":true}\n')
   expect([auth, settings].filter((path) => existsSync(path))).toEqual([auth, settings])
   expect(existsSync(settings)).toBeTrue()
