@@ -91,7 +91,13 @@ test("a page whose hub is killed four times during an answer stays logged in and
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  const [turn, top] = await firstTurn(page)
+  // The wheel scrolls for a while.
+  let [turn, top] = await firstTurn(page)
+  for (let before = Number.NaN; before !== top;) {
+    before = top
+    await Bun.sleep(200)
+    ;[turn, top] = await firstTurn(page)
+  }
   for (let kill = 0; kill < KILLS; kill += 1) {
     hub.kill("SIGKILL")
     await hub.exited

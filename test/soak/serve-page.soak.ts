@@ -192,11 +192,23 @@ test("an open terminal goes on in the next sandbox of its session, and the keys 
 test("the changes of a sandbox that sleeps are shown when the person asks again", async () => {
   const session = sessionOf()
   await ask("run: git init -q . && echo plover > seen.txt")
+  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  await untilTrue(async () => existsSync(join(workspace, "seen.txt")), "the changed file")
   await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
   await page.goto(`${page.url().replace(/\?.*/, "")}?panel=changes`)
   await page.getByText("The changes cannot be shown").waitFor()
-  await page.getByRole("button", { name: "Try again" }).click()
-  await page.locator(".panel-body").getByText("seen.txt").first().waitFor({ timeout: 60_000 })
+  const again = page.getByRole("button", { name: "Try again" })
+  const changed = page.locator(".panel-body").getByText("seen.txt").first()
+  // A person presses the button as long as it is there.
+  await untilTrue(
+    async () => {
+      if (await again.isVisible()) await again.click()
+      await Bun.sleep(500)
+      return changed.isVisible()
+    },
+    "the changed file in the panel",
+    60_000,
+  )
 }, 200_000)
 
 test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {

@@ -19,28 +19,47 @@ interface Refusal {
   readonly message: string
 }
 
+const WAKE_TRIES = 30
+const WAKE_MS = 1000
+
+const isAsleep = (refusal: Refusal | undefined): boolean => refusal?.code === "no-runner"
+
 export const useAnswer = (message: Request): Asked => {
   const [id, setId] = useState<string | undefined>(undefined)
   const [since, setSince] = useState<number | undefined>(undefined)
   const [refusal, setRefusal] = useState<Refusal | undefined>(undefined)
   const answer = id === undefined ? undefined : view.value.answers.get(id)
-  const ask = async () => {
+  /** Sends the request; the reason if it was refused. */
+  const send = async (): Promise<Refusal | undefined> => {
+    const reply = await request(message)
+    if (!reply.ok) return reply.error
+    setId(String(reply["requestId"]))
+    return undefined
+  }
+  const begin = () => {
     setRefusal(undefined)
     setSince(Date.now())
-    const reply = await request(message)
-    if (!reply.ok) {
-      setRefusal(reply.error)
-      setSince(undefined)
-      return
-    }
-    setId(String(reply["requestId"]))
+  }
+  const finish = (refused: Refusal | undefined) => {
+    if (!refused) return
+    setRefusal(refused)
+    setSince(undefined)
+  }
+  const ask = async () => {
+    begin()
+    finish(await send())
   }
   const askAgain = async () => {
-    const sleeps = refusal?.code === "no-runner"
-    setRefusal(undefined)
-    setSince(Date.now())
+    const sleeps = isAsleep(refusal)
+    begin()
     if (sleeps) await wakeSandbox(route.value.session)
-    await ask()
+    let refused = await send()
+    // A sandbox that was woken connects a moment later.
+    for (let tries = 0; sleeps && isAsleep(refused) && tries < WAKE_TRIES; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, WAKE_MS))
+      refused = await send()
+    }
+    finish(refused)
   }
   const isDone = answer !== undefined && answer.status !== "open"
   const error = (answer?.result as { readonly error?: unknown } | undefined)?.error
