@@ -1,7 +1,7 @@
 /** The page of `sandpiper serve` as a person meets it: the compiled binary, no session yet, the demo model, a browser. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import type { Browser, Frame, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
@@ -137,6 +137,19 @@ const frameOf = async (panel: string): Promise<Frame> => {
   return frameAtBox()
 }
 
+/** Types a command that makes a file. Keys before the shell is connected are lost, so it is typed again. */
+const typeUntil = (terminal: Frame, file: string): Promise<void> =>
+  untilTrue(
+    async () => {
+      await terminal.locator(".xterm-screen").first().click()
+      await page.keyboard.type(`touch ${basename(file)}\n`)
+      for (let times = 0; times < 30 && !existsSync(file); times += 1) await Bun.sleep(100)
+      return existsSync(file)
+    },
+    `the file ${basename(file)} by a command in the terminal`,
+    60_000,
+  )
+
 test("the page shows the terminal and the preview of a sandbox, also of one that sleeps", async () => {
   const session = sessionOf()
   const app = Bun.serve({
@@ -159,10 +172,7 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
   for (const verb of ["", "pause", "hibernate"]) {
     if (verb !== "") await call(operator(), `/api/sandbox/${session}/${verb}?wait=1`, {})
     const terminal = await frameOf("terminal")
-    await terminal.locator(".xterm-screen").first().click()
-    await page.keyboard.type(`touch typed-${verb}.txt\n`)
-    const file = join(workspace, `typed-${verb}.txt`)
-    await untilTrue(async () => existsSync(file), `a file by a command in the terminal ${verb}`)
+    await typeUntil(terminal, join(workspace, `typed-${verb}.txt`))
     const preview = await frameOf("preview")
     await preview.getByText("Waders").waitFor({ timeout: 30_000 })
     await preview.getByText("and plovers").waitFor({ timeout: 30_000 })
@@ -183,10 +193,8 @@ test("an open terminal goes on in the next sandbox of its session, and the keys 
   const next = await frameAtBox(({ port, hash }) => port !== before && hash.length > 1)
   await Bun.sleep(500)
   expect(await page.evaluate("document.activeElement?.id")).toBe("prompt")
-  await next.locator(".xterm-screen").first().click()
-  await page.keyboard.type("touch typed-again.txt\n")
   const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
-  await untilTrue(async () => existsSync(join(workspace, "typed-again.txt")), "a file by the shell")
+  await typeUntil(next, join(workspace, "typed-again.txt"))
 }, 200_000)
 
 test("the changes of a sandbox that sleeps are shown when the person asks again", async () => {
@@ -197,17 +205,23 @@ test("the changes of a sandbox that sleeps are shown when the person asks again"
   await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
   await page.goto(`${page.url().replace(/\?.*/, "")}?panel=changes`)
   await page.getByText("The changes cannot be shown").waitFor()
-  const again = page.getByRole("button", { name: "Try again" })
+  await page.getByRole("button", { name: "Try again" }).click()
+  const isAwake = () =>
+    listed().some(({ sessionId, status }) => sessionId === session && status === "running")
+  await untilTrue(async () => isAwake(), "the sandbox that was woken", 60_000)
+  // Its agent takes a while to start on a busy machine.
   const changed = page.locator(".panel-body").getByText("seen.txt").first()
-  // A person presses the button as long as it is there.
   await untilTrue(
     async () => {
-      if (await again.isVisible()) await again.click()
-      await Bun.sleep(500)
-      return changed.isVisible()
+      const isShown = await changed.waitFor({ timeout: 8000 }).then(
+        () => true,
+        () => false,
+      )
+      if (!isShown) await page.reload()
+      return isShown
     },
     "the changed file in the panel",
-    60_000,
+    100_000,
   )
 }, 200_000)
 

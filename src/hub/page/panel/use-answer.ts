@@ -51,6 +51,8 @@ export const useAnswer = (message: Request): Asked => {
   }
   const askAgain = async () => {
     const sleeps = isAsleep(refusal)
+    // The former answer is not shown while the next one is made.
+    setId(undefined)
     begin()
     if (sleeps) await wakeSandbox(route.value.session)
     let refused = await send()
