@@ -34,6 +34,8 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
   /** What is on the screen: the status of messages and tools, and how many characters of each part. */
   const statuses = new Map<string, string>()
   const printed = new Map<string, number>()
+  /** The output of running tools that is on the screen. */
+  const live = new Map<string, string>()
   /** The kind of output on the current line, so that another kind starts a new line. */
   let open: "nothing" | "text" | "reasoning" | "output" = "nothing"
 
@@ -87,8 +89,9 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
       if (status === "running") line(dim(`  ● ${visibleText(toolName)} ${short(args)}`))
       if (status === "error")
         line(style("31", `  ✗ ${visibleText(`${toolName}: ${error ?? "failed"}`)}`))
-      // The output that was printed while it ran is its result.
+      // The output that was printed while it ran is the beginning of its result, mostly all of it.
       const isPrinted = printed.has(key)
+      if (status === "completed" && isPrinted && typeof result === "string") printRest(key, result)
       if (status === "completed" && isPrinted && open === "output") line("")
       if (status === "completed" && !isPrinted && typeof result === "string") {
         if (result.trim() !== "") line(dim(indent(short(result.trim(), 600))))
@@ -96,10 +99,19 @@ export const createChatView = ({ write, colours, only }: ChatViewOptions): ChatV
     }
     if (status === "running" && output !== undefined) printOutput(key, output, tool.cut ?? 0)
   }
+  /** A tool that ends right after its last words has not sent them as live output. */
+  const printRest = (key: string, result: string) => {
+    const begun = live.get(key) ?? ""
+    live.delete(key)
+    const whole = result.trimEnd()
+    if (whole.length > begun.length && whole.startsWith(begun)) printOutput(key, whole, 0)
+  }
   /** Live output, as far as it is short: a flood of lines would hide the conversation. */
   const printOutput = (key: string, output: string, cut: number) => {
     if (cut > 0 || (printed.get(key) ?? 0) >= OUTPUT_CHARACTERS) return
-    printText(key, "output", output.slice(0, OUTPUT_CHARACTERS))
+    const shown = output.slice(0, OUTPUT_CHARACTERS)
+    live.set(key, shown)
+    printText(key, "output", shown)
   }
 
   const printMessage = (message: MessageWithParts) => {

@@ -52,6 +52,28 @@ test("the output of a running tool is printed as it grows, and its result does n
   expect(screen).toBe('  ● bash {"command":"count"}\none\ntwo\n\n\n')
 })
 
+test("the last words of a tool are printed if only its result has them", () => {
+  const screen = play([
+    message("streaming", 1),
+    tool("running"),
+    delta("c", 0, "one\n"),
+    tool("completed", { result: "one\ntwo\n" }),
+    message("done", 4),
+  ])
+  expect(screen).toBe('  ● bash {"command":"count"}\none\ntwo\n\n')
+})
+
+test("a result that does not begin with the output on the screen is not printed after it", () => {
+  const screen = play([
+    message("streaming", 1),
+    tool("running"),
+    delta("c", 0, "10 %\n"),
+    tool("completed", { result: "100 %, done" }),
+    message("done", 4),
+  ])
+  expect(screen).toBe('  ● bash {"command":"count"}\n10 %\n\n\n')
+})
+
 test("a delta that is repeated after a reconnect is printed once", () => {
   const screen = play([
     message("streaming", 1),
