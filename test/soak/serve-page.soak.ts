@@ -1,6 +1,6 @@
 /** The page of `sandpiper serve` as a person meets it: the compiled binary, no session yet, the demo model, a browser. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { basename, join } from "node:path"
 import type { Browser, Frame, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
@@ -8,76 +8,44 @@ import { freePort } from "../kit/free-port.ts"
 import { openPage } from "../kit/page.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import {
+  askDemo,
+  frameAtBox,
+  frameOf,
+  openPanel,
+  type ServeProcess,
+  sessionAt,
+  startServeProcess,
+} from "../kit/serve-process.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 let place: Sandbox
 let browser: Browser | undefined
-let serve: Bun.Subprocess
+let serve: ServeProcess
 let page: Page
 let problems: readonly string[]
 
-const binary = requireBinary()
-const variables = () => {
-  const { PATH = "", HOME = "", OPENCODE_BIN = "" } = place.environment
-  return { PATH, HOME, OPENCODE_BIN, SANDBOX_ISOLATION: "none", SANDPIPER_SERVICES: "" }
-}
-const output = (...words: readonly string[]) =>
-  Bun.spawnSync([binary, ...words, "--state-dir", place.stateDir], {
-    env: variables(),
-  }).stdout.toString()
-const link = () => /http:\/\/\S+#login=\S+/.exec(output("link"))?.[0] ?? ""
-const listed = () =>
-  (
-    JSON.parse(output("fleet", "ls", "--json")) as {
-      readonly sandboxes: readonly { readonly sessionId: string; readonly status: string }[]
-    }
-  ).sandboxes
-const sandboxes = () => listed().map(({ sessionId }) => sessionId)
-/** The hub and the fleet over HTTP. */
-const call = async (token: string, path: string, body?: object) => {
-  const response = await fetch(`http://127.0.0.1:${new URL(link()).port}${path}`, {
-    headers: { authorization: `Bearer ${token}` },
-    ...(body && { method: "POST", body: JSON.stringify(body) }),
-  })
-  return (await response.json()) as Record<string, unknown>
-}
-const operator = () => readFileSync(join(place.stateDir, "fleet", "operator-token"), "utf8").trim()
+const variables = { SANDBOX_ISOLATION: "none", SANDPIPER_SERVICES: "" }
+const sandboxes = () => serve.listed().map(({ sessionId }) => sessionId)
 
 beforeAll(async () => {
   place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
-  serve = Bun.spawn([binary, "serve", "--state-dir", place.stateDir, "--log-level", "error"], {
-    env: variables(),
-    cwd: place.workDir,
-    stdout: "ignore",
-    stderr: "inherit",
-  })
-  await untilTrue(async () => link() !== "", "the page of serve", 50_000)
+  serve = await startServeProcess(place, variables)
   browser = await launchBrowser()
 })
 afterAll(async () => {
   try {
     await browser?.close()
-    // Sandboxes go on when `serve` ends.
-    for (const session of sandboxes())
-      await call(operator(), `/api/sandbox/${session}/terminate`, {})
-    const isOver = () => listed().every(({ status }) => status === "terminated")
-    await untilTrue(isOver, "end of the sandboxes", 30_000)
+    await serve.stop()
   } finally {
-    serve.kill("SIGTERM")
-    await serve.exited
     await place.remove()
   }
 })
 
-const ask = async (content: string) => {
-  await page.locator("#prompt").fill(content)
-  await page.keyboard.press("Enter")
-  await page
-    .locator(".log")
-    .getByText("I am the scripted demo model")
-    .first()
-    .waitFor({ timeout: 100_000 })
-}
+const ask = (content: string) => askDemo(page, content)
+const sessionOf = () => sessionAt(page)
+const workspaceOf = (session: string) =>
+  join(place.stateDir, "fleet", "local", "files", session, "workspace")
 /** As if the hub were busy: the list of sessions comes two seconds late. */
 const withSlowList = async (act: () => Promise<void>): Promise<void> => {
   const LIST = "**/hub/sessions?limit=100"
@@ -88,10 +56,9 @@ const withSlowList = async (act: () => Promise<void>): Promise<void> => {
   await act()
   await page.unrouteAll({ behavior: "wait" })
 }
-const sessionOf = () => /\/c\/([^/]+)\//.exec(page.url())?.[1] ?? ""
 
 test("the page of a hub without sessions takes a prompt, which is answered in a new sandbox", async () => {
-  const opened = await openPage(browser!, link())
+  const opened = await openPage(browser!, serve.link())
   page = opened.page
   problems = opened.problems
   await ask("write: first.txt")
@@ -125,18 +92,6 @@ test("a new conversation has a sandbox of its own, and one in the same sandbox s
   expect(problems).toEqual([])
 })
 
-/** The frame at a sandbox, once there is one for which the rule holds. */
-const frameAtBox = async (fits: (url: URL) => boolean = () => true): Promise<Frame> => {
-  const isBox = (url: string) => /^http:\/\/(web--)?box-\w+\.sandpiper\.localhost:/.test(url)
-  const find = () => page.frames().find((one) => isBox(one.url()) && fits(new URL(one.url())))
-  await untilTrue(async () => find() !== undefined, "a frame at the sandbox")
-  return find() ?? page.mainFrame()
-}
-const frameOf = async (panel: string): Promise<Frame> => {
-  await page.goto(`${page.url().replace(/\?.*/, "")}?panel=${panel}`)
-  return frameAtBox()
-}
-
 /** Types a command that makes a file. Keys before the shell is connected are lost, so it is typed again. */
 const typeUntil = (terminal: Frame, file: string): Promise<void> =>
   untilTrue(
@@ -168,12 +123,12 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
   await ask(
     `run: curl -sS -H "authorization: Bearer $SANDPIPER_API_TOKEN" -H "content-type: application/json" -d '${body}' $SANDPIPER_URL/api/tunnels`,
   )
-  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  const workspace = workspaceOf(session)
   for (const verb of ["", "pause", "hibernate"]) {
-    if (verb !== "") await call(operator(), `/api/sandbox/${session}/${verb}?wait=1`, {})
-    const terminal = await frameOf("terminal")
+    if (verb !== "") await serve.call(`/api/sandbox/${session}/${verb}?wait=1`, {})
+    const terminal = await frameOf(page, "terminal")
     await typeUntil(terminal, join(workspace, `typed-${verb}.txt`))
-    const preview = await frameOf("preview")
+    const preview = await frameOf(page, "preview")
     await preview.getByText("Waders").waitFor({ timeout: 30_000 })
     await preview.getByText("and plovers").waitFor({ timeout: 30_000 })
     // A page of the agent has an origin of its own, apart from the terminal's.
@@ -185,29 +140,29 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
 
 test("an open terminal goes on in the next sandbox of its session, and the keys stay where the person types", async () => {
   const session = sessionOf()
-  const terminal = await frameOf("terminal")
+  const terminal = await frameOf(page, "terminal")
   await terminal.locator(".xterm-screen").first().click()
   const before = new URL(terminal.url()).port
-  await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
+  await serve.call(`/api/sandbox/${session}/hibernate?wait=1`, {})
   await ask("run: echo awake")
-  const next = await frameAtBox(({ port, hash }) => port !== before && hash.length > 1)
+  const next = await frameAtBox(page, ({ port, hash }) => port !== before && hash.length > 1)
   await Bun.sleep(500)
   expect(await page.evaluate("document.activeElement?.id")).toBe("prompt")
-  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  const workspace = workspaceOf(session)
   await typeUntil(next, join(workspace, "typed-again.txt"))
 }, 200_000)
 
 test("the changes of a sandbox that sleeps are shown when the person asks again", async () => {
   const session = sessionOf()
   await ask("run: git init -q . && echo plover > seen.txt")
-  const workspace = join(place.stateDir, "fleet", "local", "files", session, "workspace")
+  const workspace = workspaceOf(session)
   await untilTrue(async () => existsSync(join(workspace, "seen.txt")), "the changed file")
-  await call(operator(), `/api/sandbox/${session}/hibernate?wait=1`, {})
-  await page.goto(`${page.url().replace(/\?.*/, "")}?panel=changes`)
+  await serve.call(`/api/sandbox/${session}/hibernate?wait=1`, {})
+  await openPanel(page, "changes")
   await page.getByText("The changes cannot be shown").waitFor()
   await page.getByRole("button", { name: "Try again" }).click()
   const isAwake = () =>
-    listed().some(({ sessionId, status }) => sessionId === session && status === "running")
+    serve.listed().some(({ sessionId, status }) => sessionId === session && status === "running")
   await untilTrue(async () => isAwake(), "the sandbox that was woken", 60_000)
   // Its agent takes a while to start on a busy machine.
   const changed = page.locator(".panel-body").getByText("seen.txt").first()
@@ -226,8 +181,8 @@ test("the changes of a sandbox that sleeps are shown when the person asks again"
 }, 200_000)
 
 test("a second serve on the same state directory is refused, because two hubs would run a prompt twice", async () => {
-  const { err, code } = await runToEnd([binary, "serve", "--state-dir", place.stateDir], {
-    env: { ...variables(), HUB_PORT: String(freePort()) },
+  const { err, code } = await runToEnd([requireBinary(), "serve", "--state-dir", place.stateDir], {
+    env: { ...place.environment, ...variables, HUB_PORT: String(freePort()) },
     cwd: place.workDir,
   })
   expect(err).toContain(`another \`serve\` uses ${place.stateDir}: stop it`)
@@ -235,10 +190,13 @@ test("a second serve on the same state directory is refused, because two hubs wo
 })
 
 test("the list of sessions says who may create one", async () => {
-  const made = await call(operator(), "/keys?owner=user:anna", {
+  const made = await serve.call("/keys?owner=user:anna", {
     name: "reader",
     scopes: ["sessions:read"],
   })
-  expect(await call(operator(), "/sessions")).toMatchObject({ mayCreate: true })
-  expect(await call(String(made["key"]), "/sessions")).toEqual({ ok: true, sessions: [] })
+  expect(await serve.call("/sessions")).toMatchObject({ mayCreate: true })
+  expect(await serve.call("/sessions", undefined, String(made["key"]))).toEqual({
+    ok: true,
+    sessions: [],
+  })
 })

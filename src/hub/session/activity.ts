@@ -1,7 +1,7 @@
 /** What the control plane needs to know of a session, read from its tables. */
 import { readJson } from "../../lib/json.ts"
 import { readCounts } from "./counts.ts"
-import { hasEnded, type NamedValues } from "./named-values.ts"
+import { hasEnded, type NamedValues, readGeneration } from "./named-values.ts"
 import { type SandboxWish, sandboxWish, type SessionActivity } from "./ports.ts"
 import { countRow, readRow } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
@@ -29,7 +29,7 @@ export const readActivity = ({
   const wish = readWish(values)
   const usedAt = values.getPrivate(USED_AT)
   return {
-    generation: Number(values.getPrivate("generation") ?? 0),
+    generation: readGeneration(values),
     connected: runnerConnection.state().connection !== null,
     working: queue.processing().length + orders,
     queued: queue.countQueued(),

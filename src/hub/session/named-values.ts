@@ -62,6 +62,10 @@ export const renameSession = (values: NamedValues, title: string): void => {
 
 const endedSession = z.object({ status: z.literal("ended") })
 
+/** The number of the session's last sandbox; 0: the fleet has started none. */
+export const readGeneration = (values: Pick<NamedValues, "getPrivate">): number =>
+  Number(values.getPrivate("generation") ?? 0)
+
 /** An ended session stays ended: it accepts no runner and no prompt. */
 export const hasEnded = (values: NamedValues): boolean =>
   endedSession.safeParse(values.getPublic("session")).success

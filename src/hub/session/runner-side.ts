@@ -14,6 +14,7 @@ import {
 import { createAcks } from "./acks.ts"
 import { createRunnerGit, type RunnerGit } from "./git-credentials.ts"
 import { createIngest } from "./ingest.ts"
+import { readGeneration } from "./named-values.ts"
 import { staysReady } from "./runner-connection.ts"
 import type { SessionContext } from "./session-context.ts"
 import { dispatch, reconcile } from "./prompt-lifecycle.ts"
@@ -117,7 +118,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
         active: frame.active.map(({ messageId }) => messageId),
         ready: staysReady(before, frame),
       })
-      const generation = Number(values.getPrivate("generation") ?? 0)
+      const generation = readGeneration(values)
       values.setPublic("runner", {
         connected: true,
         ...frame.runner,

@@ -47,7 +47,7 @@ import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
 import { FinalFailure } from "./final-failure.ts"
-import { hasEnded, type NamedValues, renameSession } from "./named-values.ts"
+import { hasEnded, type NamedValues, readGeneration, renameSession } from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -141,7 +141,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
   const { values, queue, runnerConnection, commit } = context
   const runner = createRunnerSide(context)
   const configure = createConfigure(context)
-  const generation = () => Number(values.getPrivate("generation") ?? 0)
+  const generation = () => readGeneration(values)
 
   return {
     runner,

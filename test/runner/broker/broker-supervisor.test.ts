@@ -75,16 +75,25 @@ const untilStatus = async (supervisor: Supervisor, status: number, provider?: st
   }
 }
 
+/** A broker with the provider's key. */
+const startWithKey = async (
+  create: () => Supervisor,
+  { baseUrl }: { readonly baseUrl: string },
+): Promise<Supervisor> => {
+  const broker = create()
+  stops.push(broker.stop)
+  void broker.setUpstreams({ p: { baseUrl, auth: "bearer", key: "k-1" } })
+  broker.start()
+  await untilStatus(broker, 200)
+  return broker
+}
+
 const pidOn = (port: number): number => createProcesses(systemClock).listener(port)?.pid ?? 0
 
 test("the broker process adds the key, and its control socket is closed to other users", async () => {
   const { create, stateDir } = await setUp()
   const provider = startProvider()
-  const broker = create()
-  stops.push(broker.stop)
-  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
-  broker.start()
-  await untilStatus(broker, 200)
+  await startWithKey(create, provider)
   expect(provider.keys).toEqual(["Bearer k-1"])
   expect(statSync(join(stateDir, "broker.sock")).mode & 0o777).toBe(0o600)
 })
@@ -92,11 +101,7 @@ test("the broker process adds the key, and its control socket is closed to other
 test("a changed key is used from the next call on, and a removed provider is forgotten", async () => {
   const { create } = await setUp()
   const provider = startProvider()
-  const broker = create()
-  stops.push(broker.stop)
-  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
-  broker.start()
-  await untilStatus(broker, 200)
+  const broker = await startWithKey(create, provider)
   await broker.setUpstreams({ q: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-2" } })
   expect(await call(broker, "q")).toBe(200)
   expect(await call(broker)).toBe(404)
@@ -106,11 +111,7 @@ test("a changed key is used from the next call on, and a removed provider is for
 test("a killed broker is started again on the same port with the same keys", async () => {
   const { create, lines } = await setUp()
   const provider = startProvider()
-  const broker = create()
-  stops.push(broker.stop)
-  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
-  broker.start()
-  await untilStatus(broker, 200)
+  const broker = await startWithKey(create, provider)
   const pid = pidOn(broker.port)
   process.kill(pid, "SIGKILL")
   await untilStatus(broker, 0)
@@ -122,11 +123,7 @@ test("a killed broker is started again on the same port with the same keys", asy
 test("the next runner of the same boot adopts the broker process with its port and token", async () => {
   const { create } = await setUp()
   const provider = startProvider()
-  const first = create()
-  stops.push(first.stop)
-  void first.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
-  first.start()
-  await untilStatus(first, 200)
+  const first = await startWithKey(create, provider)
   const pid = pidOn(first.port)
   // A killed runner never calls `stop`: the second one comes while the process still runs.
   const second = create()
@@ -174,11 +171,7 @@ test("with a long state directory a stopped broker leaves no folder, and the nex
 test("with a long state directory the next runner of the same boot keeps the folder and adopts the broker", async () => {
   const { create, folder } = await setUp(LONG)
   const provider = startProvider()
-  const first = create()
-  stops.push(first.stop)
-  void first.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-1" } })
-  first.start()
-  await untilStatus(first, 200)
+  const first = await startWithKey(create, provider)
   const [before, pid] = [folder(), pidOn(first.port)]
   const second = create()
   stops.push(second.stop)
