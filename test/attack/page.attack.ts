@@ -55,7 +55,7 @@ beforeAll(async () => {
     ({ hostname, pathname }) => hostname === "evil.example" && pathname === "/start",
     (route) => route.fulfill({ contentType: "text/html", body: "<title>evil</title>" }),
   )
-}, 90_000)
+})
 
 afterAll(async () => {
   await browser?.close()

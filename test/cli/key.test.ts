@@ -65,7 +65,7 @@ test("a key that the command line creates opens the sessions of its owner until 
   const revoked = await key(stateDir, "revoke", prefix, "--owner", "user:alice")
   expect(revoked.out).toBe(`The key ${prefix} is revoked.\n`)
   expect(await read("hers")).toBe(401)
-}, 60_000)
+})
 
 test("a key needs known scopes and the error says which there are", async () => {
   const { stateDir } = await start()
@@ -73,7 +73,7 @@ test("a key needs known scopes and the error says which there are", async () => 
   expect(refused.code).toBe(1)
   expect(refused.err).toContain("expected some of sessions:read")
   expect((await key(stateDir, "create")).code).toBe(2)
-}, 60_000)
+})
 
 test("the rotation makes a new key file of mode 600 and the configs stay readable", async () => {
   const { hub, stateDir } = await start()
@@ -99,4 +99,4 @@ test("the rotation makes a new key file of mode 600 and the configs stay readabl
   })
   running.push({ hub: again, stateDir })
   expect(again.find("s1")?.config()).toEqual({ providerKeys: { openai: "sk-of-the-test" } })
-}, 60_000)
+})

@@ -85,7 +85,7 @@ describe("the sandbox provider of serve", () => {
       SANDBOX_IDLE_BUFFER_SECONDS: "1200",
       SANDBOX_IMAGE: CLOUD_IMAGE,
     }
-    const limit = AbortSignal.timeout(30_000)
+    const limit = AbortSignal.timeout(60_000)
     const e2b = await startE2bDouble()
     const atE2b = await choose({
       ...env,
@@ -124,7 +124,7 @@ describe("the sandbox provider of serve", () => {
     const asked = modal.calls.find(({ name }) => name === "sandboxCreateV2")?.request
     expect(asked).toMatchObject({ definition: { timeoutSecs: 7200, idleTimeoutSecs: 1500 } })
     await modal.stop()
-  }, 60_000)
+  })
 
   test("a type that does not exist fails with the list of types", () => {
     expect(choose({ SANDBOX_PROVIDER: "mars" })).rejects.toThrow("set it to one of local, docker")

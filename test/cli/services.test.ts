@@ -89,7 +89,7 @@ test("a mistake in the command line exits with 2 and a sentence, a refusal with 
   expect(refused.code).toBe(1)
   const outside = await run(["services", "list"], { SANDPIPER_API_TOKEN: "" })
   expect(outside.code).not.toBe(0)
-}, 60_000)
+})
 
 test("a command waits for a gateway that is still starting", async () => {
   const port = freePort()
@@ -98,7 +98,7 @@ test("a command waits for a gateway that is still starting", async () => {
   const late = startTestGateway({ services: kit.ports, port })
   expect((await waiting).code).toBe(0)
   await late.stop()
-}, 30_000)
+})
 
 test("a command whose connection is cut is not sent again, because the runner may have carried it out", async () => {
   let requests = 0
@@ -119,4 +119,4 @@ test("a command whose connection is cut is not sent again, because the runner ma
   expect(cut.err).toContain("was lost")
   expect(requests).toBe(1)
   server.stop(true)
-}, 30_000)
+})

@@ -8,7 +8,7 @@ import { type ChatOptions, startChat } from "../../src/cli/terminal-chat.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "../hub/kit/hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 let hub: TestHub
 let runner: FakeRunner
@@ -49,7 +49,7 @@ const chat = (options: Partial<ChatOptions> = {}) => {
 
 test("a chat with one prompt shows the reply and exits with 0", async () => {
   const talk = chat({ text: "hello", model: "a/b" })
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   expect(runner.prompts[0]).toMatchObject({ content: "hello", model: "a/b" })
   runner.work(9)
   expect(await talk.finished).toBe(0)
@@ -58,19 +58,19 @@ test("a chat with one prompt shows the reply and exits with 0", async () => {
 
 test("Ctrl-C cancels a running turn with exit code 130, and ends an idle chat with 0", async () => {
   const talk = chat({ text: "long" })
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   talk.interrupt()
   expect(await talk.finished).toBe(130)
   expect(runner.busy()).toBe(0)
   const idle = chat()
-  await until(() => hub.hub.find("s1")?.status().working === 0, "rest")
+  await untilTrue(() => hub.hub.find("s1")?.status().working === 0, "rest")
   idle.interrupt()
   expect(await idle.finished).toBe(0)
 })
 
 test("a failed turn shows its error and exits with 1", async () => {
   const talk = chat({ text: "break" })
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   const origin = {
     messageId: runner.prompts[0]?.messageId ?? "",
     channelType: "web",
@@ -86,14 +86,14 @@ test("piped lines are sent one at a time, and the next line answers a question",
   const talk = chat()
   talk.input.write("first\n2\nsecond\n")
   talk.input.end()
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   const { messageId = "" } = runner.prompts[0] ?? {}
   const origin = { messageId, channelType: "web", channelId: "default" }
   runner.send({ type: "question", questionId: "q", text: "Which?", options: ["a", "b"], ...origin })
-  await until(() => runner.frames.some((frame) => frame.type === "answer"), "answer")
+  await untilTrue(() => runner.frames.some((frame) => frame.type === "answer"), "answer")
   expect(runner.frames.find((frame) => frame.type === "answer")).toMatchObject({ answer: "b" })
   runner.work(9)
-  await until(() => runner.prompts.length === 2, "second prompt")
+  await untilTrue(() => runner.prompts.length === 2, "second prompt")
   runner.work(9)
   expect(await talk.finished).toBe(0)
   expect(talk.shown()).toContain("? Which?\n  1. a\n  2. b")
@@ -102,7 +102,7 @@ test("piped lines are sent one at a time, and the next line answers a question",
 
 test("the chat reconnects to a restarted hub", async () => {
   const talk = chat({ text: "patience" })
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   const { port } = hub.hub
   const { stateDir } = hub
   await hub.hub.stop()
@@ -121,7 +121,7 @@ test("a session that does not exist is reported with exit code 2", async () => {
 
 test("a session agent that stays unreachable ends the chat with exit code 1", async () => {
   const talk = chat({ text: "x", patienceMs: 200 })
-  await until(() => runner.busy() === 1, "turn")
+  await untilTrue(() => runner.busy() === 1, "turn")
   await hub.hub.stop()
   expect(await talk.finished).toBe(1)
   expect(talk.shown()).toContain("is gone")

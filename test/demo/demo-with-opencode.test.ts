@@ -5,6 +5,7 @@ import { z } from "zod"
 import { demoProvider, startDemoModel } from "../../src/demo/demo.ts"
 import type { ModelServer } from "../../src/demo/server.ts"
 import { type OpenCode, startOpenCode } from "../kit/opencode.ts"
+import { untilFound, untilTrue } from "../kit/until-true.ts"
 
 let model: ModelServer
 let opencode: OpenCode
@@ -30,7 +31,7 @@ describe("a prompt to the demo model", () => {
     const id = await newSession()
     await prompt(id, "[User: Ada]\nbirds of the shore")
     const title = async () => session.parse(await call("GET", `/session/${id}`)).title
-    await until(async () => (await title()) === "birds of the shore")
+    await untilTrue(async () => (await title()) === "birds of the shore", "title")
   })
 
   test("`run:` runs the command and quotes its output", async () => {
@@ -49,10 +50,10 @@ describe("a prompt to the demo model", () => {
   test("`ask` waits for the answer and repeats it", async () => {
     const id = await newSession()
     const answered = prompt(id, "ask")
-    const asked = await until(async () => {
+    const asked = await untilFound(async () => {
       const open = questions.parse(await call("GET", "/question"))
       return open.find(({ sessionID }) => sessionID === id)
-    })
+    }, "question")
     expect(asked.questions[0]?.options).toHaveLength(3)
     await call("POST", `/question/${asked.id}/reply`, { answers: [["Heron"]] })
     expect(textIn((await answered).parts)).toContain("Heron")
@@ -139,12 +140,3 @@ const textIn = (parts: z.output<typeof message>["parts"]): string =>
   parts.flatMap((part) => (part.type === "text" ? (part.text ?? []) : [])).join("")
 
 const inWorkspace = (path: string) => Bun.file(join(opencode.directory, path))
-
-async function until<T>(look: () => Promise<T | undefined | false>): Promise<T> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const found = await look()
-    if (found !== undefined && found !== false) return found
-    await Bun.sleep(50)
-  }
-  throw new Error("the condition did not become true in 5 s")
-}

@@ -5,17 +5,19 @@ import { delimiter, join } from "node:path"
 import { programsOf, requireRoot } from "../kit/boot.ts"
 import { freePort } from "../kit/free-port.ts"
 import { createSandbox, repositoryRoot, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { WAIT_MS } from "../kit/until-true.ts"
 
 let sandbox: Sandbox
 let child: Bun.Subprocess
 let screen = ""
 
-const seen = async (what: string | RegExp, limitMs = 45_000): Promise<string> => {
-  const deadline = Date.now() + limitMs
+const seen = async (what: string | RegExp, limitMs = WAIT_MS): Promise<string> => {
+  const deadline = performance.now() + limitMs
   for (;;) {
     const found = typeof what === "string" ? screen.includes(what) && what : what.exec(screen)?.[0]
     if (found) return found
-    if (child.exitCode !== null || Date.now() > deadline) throw new Error(`no ${what}:\n${screen}`)
+    if (child.exitCode !== null || performance.now() > deadline)
+      throw new Error(`no ${what}:\n${screen}`)
     await Bun.sleep(20)
   }
 }

@@ -10,7 +10,7 @@ let c: HubConversation
 beforeAll(async () => {
   c = await startHubConversation({ OPENCODE_SERVER_PASSWORD: PASSWORD })
   const status = () => (c.client.state("agent") as { status?: string } | undefined)?.status
-  await c.client.until(() => status() === "idle", "OpenCode", 45_000)
+  await c.client.until(() => status() === "idle", "OpenCode")
 })
 afterAll(() => c.stop())
 
@@ -61,7 +61,6 @@ test("a turn of OpenCode's TUI is shown in the hub, and a prompt of the hub wait
   await c.client.until(
     () => (shown("web:pair").at(-1)?.text ?? "").startsWith("typed "),
     "the answer of the TUI's turn in the hub",
-    20_000,
   )
   expect(shown("web:pair").at(-1)?.status).toBe("streaming")
   const waiting = await c.say("@@in-hub@@", "pair")
@@ -83,7 +82,6 @@ test("a short turn of the TUI on an idle channel is shown once, and the next pro
     () =>
       shown("web:short").some((message) => message.text === "Quick." && message.status === "done"),
     "the short answer in the hub",
-    20_000,
   )
   expect(await c.ended(await c.say("@@next@@", "short"))).toBe("Next.")
   expect(shown("web:short").filter((message) => message.text === "Quick.")).toHaveLength(1)
@@ -97,7 +95,6 @@ test("a client's abort with an own prompt waiting withdraws that prompt and leav
   await c.client.until(
     () => (shown("web:stop").at(-1)?.text ?? "").startsWith("long "),
     "the TUI's turn",
-    20_000,
   )
   const abort = () => c.client.ask({ type: "abort", channelType: "web", channelId: "stop" })
   const own = await c.say("never runs", "stop")

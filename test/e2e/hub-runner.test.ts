@@ -9,7 +9,7 @@ import { httpError, reply, text, tool, waitFor } from "../kit/model.ts"
 let c: HubConversation
 beforeAll(async () => {
   c = await startHubConversation()
-  await c.client.until(isAgentReady, "OpenCode", 45_000)
+  await c.client.until(isAgentReady, "OpenCode")
 })
 afterAll(() => c.stop())
 
@@ -32,8 +32,8 @@ const losses = () =>
 const cut = async () => {
   const before = losses()
   c.proxy.reset()
-  await c.client.until(() => losses() > before, "the end of the connection", 30_000)
-  await c.client.until(isRunnerThere, "the runner after the cut", 30_000)
+  await c.client.until(() => losses() > before, "the end of the connection")
+  await c.client.until(isRunnerThere, "the runner after the cut")
 }
 /** The waits of the runner before it dialed again, in ms. */
 const waits = () =>
@@ -51,7 +51,7 @@ describe("a link that is cut", () => {
     c.model.on("quick", [text("At once."), text("At once.")])
     c.model.on("long", [reply(text("first words, "), waitFor(held.promise), text("last words"))])
     const long = await c.say("@@long@@", "a")
-    await c.client.until(() => c.client.answerTo(long) !== "", "text on channel a", 30_000)
+    await c.client.until(() => c.client.answerTo(long) !== "", "text on channel a")
     expect(await c.ended(await c.say("@@quick@@", "b"))).toBe("At once.")
     await cut()
     expect(await c.ended(await c.say("@@quick@@", "b"))).toBe("At once.")
@@ -82,16 +82,16 @@ describe("files that the agent shows", () => {
 
   test("a file in output/display appears once, an unchanged one not again, and a changed one again", async () => {
     const prompt = await run("show", "mkdir -p output/display; echo one > output/display/a.txt")
-    await c.client.until(() => shown().length === 1, "the file", 20_000)
+    await c.client.until(() => shown().length === 1, "the file")
     const answer = c.client
       .messages()
       .find(({ role, promptId }) => role === "assistant" && promptId === prompt)
     expect(shown()[0]).toMatchObject({ description: "a.txt", messageId: answer?.id ?? "none" })
     expect(await contentOf(shown()[0]?.id ?? "")).toBe("one\n")
     await run("same", "touch output/display/a.txt; echo two > output/display/b.txt")
-    await c.client.until(() => shown().length === 2, "the second file", 20_000)
+    await c.client.until(() => shown().length === 2, "the second file")
     await run("change", "echo three > output/display/a.txt")
-    await c.client.until(() => shown().length === 3, "the changed file", 20_000)
+    await c.client.until(() => shown().length === 3, "the changed file")
     expect(shown().map(({ description }) => description)).toEqual(["a.txt", "b.txt", "a.txt"])
     expect(await contentOf(shown()[2]?.id ?? "")).toBe("three\n")
     await rm(join(c.sandbox.workDir, "output"), { recursive: true })
@@ -151,7 +151,7 @@ describe("a prompt of a client", () => {
         .some(
           ({ promptId, parts }) => promptId === first && parts.some(({ kind }) => kind === "tool"),
         )
-    await c.client.until(hasTool, "the tool call of the first turn", 20_000)
+    await c.client.until(hasTool, "the tool call of the first turn")
     const second = await c.say("now @@steering@@", "steer", { steer: true })
     await c.client.until(() => isAtWork(first) && isAtWork(second), "both prompts at work", 2000)
     expect(await c.ended(first)).toBe("Working. ")
@@ -175,7 +175,7 @@ describe("a prompt of a client", () => {
         .filter(({ type }) => type === "interaction")
         .map(({ interaction }) => interaction as Record<string, unknown>)
         .find(({ promptId }) => promptId === asking)
-    await c.client.until(() => asked() !== undefined, "the question", 20_000)
+    await c.client.until(() => asked() !== undefined, "the question")
     expect(asked()).toMatchObject({
       text: "Which ones?",
       options: ["A", "B", "C"].map((label) => ({ label, description: label })),
@@ -198,7 +198,7 @@ describe("the workspace", () => {
         (event) =>
           event["type"] === "answer" && event["requestId"] === requestId && event["result"],
       )
-    await c.client.until(() => answer() !== undefined, "the diff", 20_000)
+    await c.client.until(() => answer() !== undefined, "the diff")
     const result = answer()?.["result"] as
       | { files: readonly { path: string; status: string; diff: string }[] }
       | undefined

@@ -8,6 +8,7 @@ import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
 import { createSandbox, type Sandbox, startRunner, type TestRunner } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 /** The pid makes this command line unique: other tests on this machine run `sleep` too. */
 const LONG = `sleep 714.${process.pid}`
@@ -53,13 +54,6 @@ const begin = async (slug: string, steps: readonly object[]): Promise<string> =>
   const { execution } = await api("POST", "/workflows/run", { workflowId: slug })
   return String(execution?.["id"])
 }
-const untilTrue = async (holds: () => boolean | Promise<boolean>, what: string) => {
-  const deadline = Date.now() + 30_000
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`no ${what}`)
-    await Bun.sleep(20)
-  }
-}
 const proof = () => Bun.file(join(sandbox.workDir, "proof.txt"))
 
 test("cancelling a running workflow ends its command", async () => {
@@ -92,11 +86,12 @@ test("a workflow runs to its approval, resumes when approved, and the hub return
   const read = async () =>
     (await api("GET", `/executions/${String(execution?.["id"])}`))["execution"]
   const status = async (wanted: string) => {
-    const deadline = Date.now() + 30_000
-    while ((await read())?.["status"] !== wanted) {
-      if (Date.now() > deadline) throw new Error(`not ${wanted}: ${JSON.stringify(await read())}`)
-      await Bun.sleep(20)
+    let seen: unknown
+    const isWanted = async () => {
+      seen = await read()
+      return (seen as Record<string, unknown>)["status"] === wanted
     }
+    await untilTrue(isWanted, () => `status ${wanted} but ${JSON.stringify(seen)}`)
   }
   await status("waiting_approval")
   const approval = (await read())?.["requiresApproval"] as Record<string, string>

@@ -34,7 +34,7 @@ beforeAll(async () => {
     eager: true,
   })
   browser = await launchBrowser()
-}, 60_000)
+})
 afterAll(async () => {
   await browser.close()
   await runner.stop()
@@ -56,7 +56,7 @@ const shareLink = async (role: string): Promise<string> => {
 }
 const newPage = async (): Promise<Page> => {
   const page = await (await browser.newContext()).newPage()
-  page.setDefaultTimeout(30_000)
+  page.setDefaultTimeout(60_000)
   return page
 }
 

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { WebSocket } from "ws"
 import { signControlToken } from "../../src/lib/control-token.ts"
 import { readFact } from "../../src/lib/state-db.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { type HubConversation, startHubConversation } from "../kit/hub-conversation.ts"
 import { runnerFromSource } from "../kit/runner.ts"
 
@@ -55,14 +55,14 @@ describe("the control key", () => {
   test("a file is written, read back, edited and seen by a watch", async () => {
     const watched = await call("GET", "/v1/fs/watch?path=.&recursive=true")
     const events = follow(watched)
-    await until(() => events.text.includes("ready"), "the start of the watch")
+    await untilTrue(() => events.text.includes("ready"), "the start of the watch")
     await json("PUT", "/v1/fs/file?path=notes/a.txt", "one two")
     expect(await readFile(inWorkspace("notes/a.txt"), "utf8")).toBe("one two")
     expect(await (await call("GET", "/v1/fs/file?path=notes/a.txt")).text()).toBe("one two")
     const edit = { path: "notes/a.txt", oldText: "two", newText: "2" }
     expect(await json("POST", "/v1/fs/edit", edit)).toMatchObject({ replacements: 1 })
     expect(await readFile(inWorkspace("notes/a.txt"), "utf8")).toBe("one 2")
-    await until(() => events.text.includes("notes"), "the change in the watch")
+    await untilTrue(() => events.text.includes("notes"), "the change in the watch")
     await watched.body?.cancel().catch(() => {})
   })
 
@@ -73,9 +73,9 @@ describe("the control key", () => {
     const logs = follow(await call("GET", `/v1/processes/${id}/logs?follow=true`))
     const output = () =>
       [...logs.text.matchAll(/"data":"([^"]*)"/g)].map(([, data = ""]) => atob(data)).join("")
-    await until(() => output().includes("started"), "the first line")
+    await untilTrue(() => output().includes("started"), "the first line")
     await json("POST", `/v1/processes/${id}/signal`, { signal: "SIGUSR1" })
-    await until(() => logs.isOver, "the end of the logs")
+    await untilTrue(() => logs.isOver, "the end of the logs")
     // The signal goes to the whole group, so the shell also reports that it ended `sleep`.
     expect(output()).toMatch(/^started\n(.*\n)?got it\n$/)
     expect(await json("GET", `/v1/processes/${id}`)).toMatchObject({
@@ -96,7 +96,7 @@ describe("the control key", () => {
     })
     await new Promise((resolve) => socket.on("open", resolve))
     socket.send("echo $((40 + 2))=answer\r")
-    await until(() => text.includes("42=answer"), "the shell's output")
+    await untilTrue(() => text.includes("42=answer"), "the shell's output")
     socket.terminate()
   })
 
@@ -148,7 +148,7 @@ describe("an action that needs an approval", () => {
 
   test("an action that needs an approval waits for the person's yes at the hub, then has its effect", async () => {
     const { child } = run("allowed")
-    await c.client.until(() => asked("allowed") !== undefined, "the question", 30_000)
+    await c.client.until(() => asked("allowed") !== undefined, "the question")
     expect(asked("allowed")).toMatchObject({
       kind: "permission",
       title: "Run the action register-tunnel",
@@ -157,12 +157,12 @@ describe("an action that needs an approval", () => {
     expect(tunnels()).not.toContain("allowed")
     await c.client.ask({ type: "permission", id: asked("allowed")?.id, reply: "once" })
     expect(await child.exited).toBe(0)
-    await c.client.until(() => tunnels().includes("allowed"), "the tunnel", 30_000)
+    await c.client.until(() => tunnels().includes("allowed"), "the tunnel")
   })
 
   test("an action that needs an approval is not carried out after a no, and the command says so", async () => {
     const { child, stderr } = run("denied")
-    await c.client.until(() => asked("denied") !== undefined, "the question", 30_000)
+    await c.client.until(() => asked("denied") !== undefined, "the question")
     await c.client.ask({ type: "permission", id: asked("denied")?.id, reply: "reject" })
     expect(await child.exited).toBe(1)
     expect(await stderr).toContain("a person has denied it")

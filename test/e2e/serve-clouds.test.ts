@@ -8,6 +8,7 @@ import { DAYTONA_KEY, startDaytonaDouble } from "../fleet/kit/daytona-double.ts"
 import { E2B_KEY, startE2bDouble } from "../fleet/kit/e2b-double.ts"
 import { MODAL_TOKEN_ID, MODAL_TOKEN_SECRET, startModalDouble } from "../fleet/kit/modal-double.ts"
 import { requireBinary } from "../kit/runner.ts"
+import { untilFound, untilTrue } from "../kit/until-true.ts"
 
 const binary = requireBinary()
 const root = mkdtempSync(join(tmpdir(), "serve-clouds-"))
@@ -43,14 +44,6 @@ const stages: Readonly<Record<string, () => Promise<Stage>>> = {
   },
 }
 
-const until = async <T>(read: () => T | undefined | Promise<T | undefined>): Promise<T> => {
-  for (;;) {
-    const value = await read()
-    if (value !== undefined) return value
-    await Bun.sleep(20)
-  }
-}
-
 const serve = (name: string, environment: Readonly<Record<string, string>>) => {
   const state = join(root, name)
   const child = Bun.spawn([binary, "serve", "--provider", name, "--state-dir", state], {
@@ -81,10 +74,10 @@ describe("serve with sandboxes in a cloud", () => {
       const stage = await start()
       const { child, output, token } = serve(name, stage.environment)
       try {
-        const url = await until(() => {
+        const url = await untilFound(() => {
           if (child.exitCode !== null) throw new Error(`serve has ended: ${output()}`)
           return /Session agent: (\S+)/.exec(output())?.[1]
-        })
+        }, "address of the hub")
         const call = (method: string, path: string, body?: unknown) =>
           fetch(`${url}${path}`, {
             method,
@@ -92,7 +85,7 @@ describe("serve with sandboxes in a cloud", () => {
             ...(body !== undefined && { body: JSON.stringify(body) }),
           })
         await call("POST", "/api/threads/C1:1/prompt", { message: "hello" })
-        const box = await until(() => [...stage.cloud.boxes.values()][0])
+        const box = await untilFound(() => [...stage.cloud.boxes.values()][0], "sandbox")
         const link = new URL(box.environment["DO_WS_URL"] ?? "")
         expect(link.host).toBe("hub.example.com")
         expect(box.environment["RUNNER_TOKEN"]).toBeString()
@@ -103,12 +96,10 @@ describe("serve with sandboxes in a cloud", () => {
           const text = await answer.text()
           return text.includes(box.id) ? box.id : undefined
         }
-        expect(await until(refOf)).toBe(box.id)
+        expect(await untilFound(refOf, "sandbox in the status")).toBe(box.id)
         await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
-        await until(() => {
-          const now = stage.cloud.boxes.get(box.id)
-          return now === undefined || now.state === "stopped" ? true : undefined
-        })
+        const isOver = () => (stage.cloud.boxes.get(box.id)?.state ?? "stopped") === "stopped"
+        await untilTrue(isOver, "end of the sandbox")
         expect(output()).toContain("provider.create.ok")
         expect(output()).not.toContain(stage.secret)
       } finally {

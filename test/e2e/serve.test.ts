@@ -79,7 +79,6 @@ const answered = (messageId: string): Promise<void> =>
             role !== "user" && promptId === messageId && status !== "streaming",
         ),
     `the answer to ${messageId}`,
-    50_000,
   )
 /** OpenCode of a session's sandbox, behind the sandbox's gateway. */
 const opencodeOf = async (id: string) => {
@@ -297,7 +296,6 @@ describe("a thread of conversation", () => {
     await client.until(
       () => client.messages().some(({ role, parts }) => role === "user" && parts.some(isReport)),
       "the report of the child",
-      50_000,
     )
     const { sandboxes } = (await call("GET", "/api/sandboxes")).body as {
       sandboxes: readonly { readonly sessionId: string }[]

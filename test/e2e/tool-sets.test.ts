@@ -132,4 +132,4 @@ test("a turn that ends without a request to the model is an error that shows wha
   expect(said).toMatch(/\nframes: .*agentStatus.* error complete\n/)
   expect(said).toMatch(/\nerror: .*Model not found: scripted\/unknown/)
   expect(said).toMatch(/\nlast lines of the log:\n(.*\n)*.*"event":"turn\.ended"/)
-}, 60_000)
+})

@@ -70,7 +70,7 @@ describe("the quota of an owner", () => {
     })
     for (const id of ["saved", "runs"])
       await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
-    const limit = AbortSignal.timeout(20_000)
+    const limit = AbortSignal.timeout(60_000)
     const until = (id: string, phase: Life["phase"]) =>
       keeper.waitFor(id, ({ life }) => life.phase === phase, limit)
     await keeper.want("saved", "running")
@@ -99,7 +99,7 @@ describe("the quota of an owner", () => {
     for (const id of ["a", "b", "c"])
       await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
     await keeper.add({ id: "other", tenant: "user:b", provider: "noop", environment: {} })
-    const limit = AbortSignal.timeout(20_000)
+    const limit = AbortSignal.timeout(60_000)
     const runs = ({ life }: StoredSession) => life.phase === "running"
     for (const id of ["a", "b"]) {
       await keeper.want(id, "running")
@@ -150,7 +150,7 @@ describe("the limits of an owner's creates and minutes", () => {
     }
     const quotas = createQuotas({ store, clock: systemClock, quotas: { createsPerHour: 2 } })
     const { keeper, notes } = await keeperOn(store, provider, "r1", { quotas })
-    const limit = AbortSignal.timeout(20_000)
+    const limit = AbortSignal.timeout(60_000)
     const start = async (id: string, holds: (row: StoredSession) => boolean) => {
       await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
       await keeper.want(id, "running")
@@ -175,7 +175,7 @@ describe("the limits of an owner's creates and minutes", () => {
     const clock = createManualClock(100 * DAY)
     const quotas = createQuotas({ store, clock, quotas: { minutesPerDay: 2 } })
     const { keeper } = await keeperOn(store, provider, "r1", { quotas })
-    const limit = AbortSignal.timeout(20_000)
+    const limit = AbortSignal.timeout(60_000)
     const start = async (id: string, holds: (row: StoredSession) => boolean) => {
       await keeper.add({ id, tenant: "user:a", provider: "noop", environment: {} })
       await keeper.want(id, "running")

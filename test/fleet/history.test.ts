@@ -19,7 +19,7 @@ import { startStack } from "./kit/stack.ts"
 
 const DAY = 86_400_000
 const session = { id: "s", tenant: "user:a", provider: "noop", environment: {} } as const
-const limit = () => AbortSignal.timeout(20_000)
+const limit = () => AbortSignal.timeout(60_000)
 const runs = ({ life }: StoredSession) => life.phase === "running"
 
 const sweeperOf = async (

@@ -14,7 +14,7 @@ import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
 
 const session = (id: string) =>
   ({ id, tenant: "user:a", provider: "noop", environment: {} }) as const
-const limit = () => AbortSignal.timeout(10_000)
+const limit = () => AbortSignal.timeout(60_000)
 const isRunning = ({ life }: StoredSession) => life.phase === "running"
 
 const sandboxesOf = async (provider: SandboxProvider, deployment: string, id: string) =>

@@ -97,7 +97,7 @@ test("a pool whose creates are refused waits ever longer, up to 15 minutes, and 
   expect((await store.find("s"))?.life.phase).toBe("running")
   expect((await store.pooled()).map(({ life }) => life.phase)).toEqual(["running"])
   await keeper.stop()
-}, 60_000)
+})
 
 describe("a session that one replica has taken for a request", () => {
   const stage = async () => {

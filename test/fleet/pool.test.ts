@@ -103,14 +103,10 @@ const haveGreeted = (ids: readonly string[]) =>
 const areTakers = (ids: readonly string[]) =>
   ids.every((id) => stack.hub.find(id)?.runner.git.isAccepted())
 const isFull = () =>
-  untilTrue(
-    async () => {
-      const ids = await poolIds()
-      return ids.length === SIZE && haveGreeted(ids) && areTakers(ids)
-    },
-    "a full pool",
-    30_000,
-  )
+  untilTrue(async () => {
+    const ids = await poolIds()
+    return ids.length === SIZE && haveGreeted(ids) && areTakers(ids)
+  }, "a full pool")
 const idsOf = async (token: string) => {
   const { body } = await call("GET", "/sessions", token)
   return (body["sessions"] as readonly { readonly id: string }[]).map(({ id }) => id)
@@ -158,7 +154,6 @@ describe("a claim", () => {
       async () =>
         JSON.stringify((await call("GET", `/sessions/${id}`, alice)).body).includes("heard: hello"),
       "the answer",
-      30_000,
     )
     expect(await idsOf(alice)).toEqual([id])
     const bob = await tokenOf("bob")
@@ -196,7 +191,6 @@ describe("a claim", () => {
       async () =>
         JSON.stringify((await call("GET", `/sessions/${id}`, dan)).body).includes("heard: peep"),
       "the answer",
-      30_000,
     )
     const ofOthers = provider.specs.slice(before).map(({ session }) => session)
     expect(ofOthers).not.toContain(id)
@@ -270,7 +264,7 @@ describe("git tokens over the link", () => {
     mine = String(body["sessionId"])
     expect(waiting).toContain(mine)
     const runner = provider.runnerOf(mine)
-    await untilTrue(() => runner?.prompts.length === 1, "the prompt", 30_000)
+    await untilTrue(() => runner?.prompts.length === 1, "the prompt")
     const frames = runner?.frames ?? []
     const [first, ...later] = credentialsOf(mine)
     // At its start the sandbox has no owner.
@@ -291,12 +285,12 @@ describe("git tokens over the link", () => {
   test("a claimed sandbox gets its owner's token again after the runner or the hub was away, and the hub stores it nowhere", async () => {
     const before = credentialsOf(mine).length
     provider.runnerOf(mine)?.uplink.redial("test")
-    await untilTrue(() => credentialsOf(mine).length > before, "the token", 30_000)
+    await untilTrue(() => credentialsOf(mine).length > before, "the token")
     expect(lastToken(mine)).toBe("token-of-carol")
     const since = credentialsOf(mine).length
     await stack.stop()
     stack = await start("v1")
-    await untilTrue(() => credentialsOf(mine).length > since, "the token", 30_000)
+    await untilTrue(() => credentialsOf(mine).length > since, "the token")
     expect(lastToken(mine)).toBe("token-of-carol")
     const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     const holders = files.filter(
@@ -334,7 +328,7 @@ describe("git tokens over the link", () => {
     })
     const prompt = { channel: "web:default", content: "hi" }
     expect((await call("POST", `/sessions/${id}/prompt`, carol, prompt)).status).toBe(200)
-    await untilTrue(() => runner.prompts.length === 1, "the prompt", 30_000)
+    await untilTrue(() => runner.prompts.length === 1, "the prompt")
     expect(runner.frames.map(({ type }) => type)).not.toContain("git-credentials")
     await runner.stop()
   })
@@ -388,14 +382,10 @@ describe("a new version", () => {
     const mine = await idsOf(alice)
     await stack.stop()
     stack = await start("v2")
-    await untilTrue(
-      async () => {
-        const now = await store.pooled()
-        return now.every(({ id }) => !old.includes(id)) && (await poolIds()).length === SIZE
-      },
-      "a pool of the new version",
-      30_000,
-    )
+    await untilTrue(async () => {
+      const now = await store.pooled()
+      return now.every(({ id }) => !old.includes(id)) && (await poolIds()).length === SIZE
+    }, "a pool of the new version")
     expect(provider.removedVolumes.toSorted()).toEqual(
       old.map((id) => `workspace-${id}`).toSorted(),
     )
@@ -408,14 +398,10 @@ describe("a new version", () => {
     const newer = await poolIds()
     await stack.stop()
     stack = await start("v3")
-    await untilTrue(
-      async () => {
-        const ids = await poolIds()
-        return ids.length === SIZE && ids.every((id) => !newer.includes(id)) && haveGreeted(ids)
-      },
-      "a pool of old runners",
-      30_000,
-    )
+    await untilTrue(async () => {
+      const ids = await poolIds()
+      return ids.length === SIZE && ids.every((id) => !newer.includes(id)) && haveGreeted(ids)
+    }, "a pool of old runners")
     const carol = await tokenOf("carol")
     const { body } = await call("POST", "/api/threads/cold/resolve?wait=1", carol)
     const id = String(body["sessionId"])

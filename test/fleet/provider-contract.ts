@@ -12,6 +12,7 @@ import {
   UnsupportedError,
 } from "../../src/fleet/providers/contract.ts"
 import { describeFaults, type FaultSwitch } from "./provider-faults.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 export interface ContractSubject {
   readonly provider: SandboxProvider
@@ -66,7 +67,7 @@ export const contractSpec = (
   ...change,
 })
 
-export const limit = (): AbortSignal => AbortSignal.timeout(30_000)
+export const limit = (): AbortSignal => AbortSignal.timeout(60_000)
 
 export const listOf = async (
   provider: SandboxProvider,
@@ -89,13 +90,13 @@ export const untilState = async (
   ref: string,
   state: SandboxInfo["state"],
 ): Promise<void> => {
-  const deadline = Date.now() + 30_000
-  for (;;) {
+  let last = ""
+  const isThere = async () => {
     const seen = await provider.look(ref)
-    if (seen.is === "ok" && seen.value.state === state) return
-    if (Date.now() > deadline) throw new Error(`${ref} is not ${state}: ${JSON.stringify(seen)}`)
-    await Bun.sleep(20)
+    last = JSON.stringify(seen)
+    return seen.is === "ok" && seen.value.state === state
   }
+  await untilTrue(isThere, () => `state ${state} of ${ref} but ${last}`)
 }
 
 export const startSandbox = async (

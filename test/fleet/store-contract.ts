@@ -698,7 +698,7 @@ export const storeContract = (
         },
         clock,
       )
-      const limit = AbortSignal.timeout(30_000)
+      const limit = AbortSignal.timeout(60_000)
       const first = await waiters.waitFor("awaited", ({ dueAt }) => dueAt === 1, limit)
       expect(first?.dueAt).toBe(1)
       const second = waiters.waitFor("awaited", ({ dueAt }) => dueAt === 2, limit)

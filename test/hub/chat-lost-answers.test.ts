@@ -7,7 +7,7 @@ import { SLACK_SECRET, SLACK_TOKEN, startSlackApi } from "../kit/slack-api.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
 import { startTelegramApi, TELEGRAM_SECRET, TELEGRAM_TOKEN } from "../kit/telegram-api.ts"
 import { createCore } from "./kit/core.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const cleanup: (() => unknown)[] = []
 afterEach(async () => {
@@ -44,14 +44,10 @@ const start = async () => {
     core.session.note({ id: content, role: "assistant", content, channel, reply: true })
   /** Until every message has ended; the time between attempts passes at once. */
   const settled = () =>
-    until(
-      () => {
-        core.clock.advance(30_000)
-        return core.sql.all("SELECT id FROM sends").length === 0
-      },
-      "the end of every message",
-      20_000,
-    )
+    untilTrue(() => {
+      core.clock.advance(30_000)
+      return core.sql.all("SELECT id FROM sends").length === 0
+    }, "the end of every message")
   const problems = () =>
     core.session
       .snapshot()
@@ -80,7 +76,7 @@ test("a message that did not reach Slack is posted once, also after a look in th
   const { core, slack, slackProxy, say, settled, problems } = await start()
   slackProxy.setDown(true)
   say("slack:C1:1.1", "later")
-  await until(() => core.reports.length > 0, "a failed call")
+  await untilTrue(() => core.reports.length > 0, "a failed call")
   slackProxy.setDown(false)
   await settled()
   expect(slack.posts.map(({ text }) => text)).toEqual(["later"])

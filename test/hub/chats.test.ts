@@ -17,7 +17,7 @@ import {
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
 
 interface Host {
@@ -124,7 +124,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     runner.send({ type: "agentStatus", status: "idle", ...turn })
   }
   const promptOf = async (id: string) => {
-    await until(() => runner.prompts.some(({ messageId }) => messageId === id), `prompt ${id}`)
+    await untilTrue(() => runner.prompts.some(({ messageId }) => messageId === id), `prompt ${id}`)
     return runner.prompts.find(({ messageId }) => messageId === id)
   }
 
@@ -139,7 +139,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     show("tables/birds.csv")
     show("last.csv")
     const sent = () => slack.uploads.filter(({ channel }) => channel === "C7")
-    await until(() => sent().some(({ title }) => title === "last.csv"), "the last upload")
+    await untilTrue(() => sent().some(({ title }) => title === "last.csv"), "the last upload")
     expect(sent().map(({ title }) => title)).toEqual(["birds.csv", "last.csv"])
     expect(Buffer.from(sent()[0]?.bytes ?? []).toString()).toBe(content)
   })
@@ -175,7 +175,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       ],
     })
     endTurn("slack-D1-1.1", "D1", { finalText: "It says hello." })
-    await until(() => postsTo("D1").length > 0, "answer")
+    await untilTrue(() => postsTo("D1").length > 0, "answer")
     expect(postsTo("D1")).toEqual(["It says hello."])
     expect(runner.prompts.filter(({ messageId }) => messageId === "slack-D1-1.1")).toHaveLength(1)
   })
@@ -199,7 +199,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     const words = Array.from({ length: 1500 }, (_, index) => `word-${index}`)
     slack.fail({ status: 503 })
     await reply("C2", words.join(" "))
-    await until(() => postsTo("C2").join(" ").endsWith("word-1499"), "last word", 30_000)
+    await untilTrue(() => postsTo("C2").join(" ").endsWith("word-1499"), "last word")
     expect(postsTo("C2").length).toBeGreaterThan(2)
     expect(postsTo("C2").join(" ").split(" ")).toEqual(words)
   })
@@ -208,7 +208,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     const from = Date.now()
     slack.fail({ status: 429, retryAfter: 2 })
     await reply("C3", "patience")
-    await until(() => postsTo("C3").length > 0, "message after the rate limit", 30_000)
+    await untilTrue(() => postsTo("C3").length > 0, "message after the rate limit")
     expect(Date.now() - from).toBeGreaterThanOrEqual(1900)
     expect(postsTo("C3")).toEqual(["patience"])
   })
@@ -224,7 +224,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       "system message",
     )
     await reply("C4", "found")
-    await until(() => postsTo("C4").length > 0, "later reply")
+    await untilTrue(() => postsTo("C4").length > 0, "later reply")
     expect(postsTo("C4")).toEqual(["found"])
   })
 
@@ -236,7 +236,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     await receive(slackEvent("5.2", "and now?", "C5"))
     await promptOf("slack-C5-5.2")
     endTurn("slack-C5-5.2", "C5:5.2", { finalText: "Now this." })
-    await until(() => postsTo("C5").length > 1, "second answer")
+    await untilTrue(() => postsTo("C5").length > 1, "second answer")
     expect(postsTo("C5")).toEqual(["My own words.", "Now this."])
   })
 
@@ -246,7 +246,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     const first = { channelType: "slack", channelId: "C15:15.1", message: "One moment." }
     await runner.uplink.request("channel-reply", { ...first, followUp: true })
     endTurn("slack-C15-15.1", "C15:15.1", { finalText: "Here it is." })
-    await until(() => postsTo("C15").length > 1, "final text")
+    await untilTrue(() => postsTo("C15").length > 1, "final text")
     expect(postsTo("C15")).toEqual(["One moment.", "Here it is."])
   })
 
@@ -254,7 +254,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     await receive(slackEvent("7.1", "hi", "C7"))
     await promptOf("slack-C7-7.1")
     endTurn("slack-C7-7.1", "C7:7.1", { reason: "error", error: "no model is available" })
-    await until(() => postsTo("C7").length > 0, "failure in the chat")
+    await untilTrue(() => postsTo("C7").length > 0, "failure in the chat")
     expect(postsTo("C7")).toEqual(["The turn failed: no model is available"])
   })
 
@@ -262,11 +262,11 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     const before = slack.calls.length
     slack.fail({ status: 503 })
     await reply("C8", "still here")
-    await until(() => slack.calls.length > before, "first attempt")
+    await untilTrue(() => slack.calls.length > before, "first attempt")
     // A call whose result is not recorded is not repeated, see chat-crash.test.ts.
     await Bun.sleep(300)
     await host.restart()
-    await until(() => postsTo("C8").length > 0, "message after the restart", 30_000)
+    await untilTrue(() => postsTo("C8").length > 0, "message after the restart")
     expect(postsTo("C8")).toEqual(["still here"])
   })
 
@@ -281,18 +281,18 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       options: ["main", "next"],
       ...turn,
     })
-    await until(() => postsTo("C20").length > 0, "question in the chat")
+    await untilTrue(() => postsTo("C20").length > 0, "question in the chat")
     expect(postsTo("C20")).toEqual(["Which branch?\n\nReply with one of these:\n- main\n- next"])
     const said = { ...slackEvent("20.2", "<@UBOT> next", "C20").event, thread_ts: "20.1" }
     await receive({ type: "event_callback", event: said })
-    await until(() => runner.frames.some(({ type }) => type === "answer"), "answer")
+    await untilTrue(() => runner.frames.some(({ type }) => type === "answer"), "answer")
     expect(runner.frames.find(({ type }) => type === "answer")).toMatchObject({
       questionId: "q-20",
       answer: "next",
     })
     expect(runner.prompts.some(({ content }) => content === "next")).toBeFalse()
     endTurn("slack-C20-20.1", "C20:20.1", { finalText: "On next." })
-    await until(() => postsTo("C20").length > 1, "answer of the turn")
+    await untilTrue(() => postsTo("C20").length > 1, "answer of the turn")
     expect(postsTo("C20").slice(1)).toEqual(["On next."])
   })
 
@@ -311,7 +311,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       channelId: "C21:21.1",
     })
     const hint = "Reply yes (this time), always or no."
-    await until(() => postsTo("C21").length > 0, "permission in the chat")
+    await untilTrue(() => postsTo("C21").length > 0, "permission in the chat")
     expect(postsTo("C21")).toEqual([`The agent asks for permission: ${title}\n- rm *\n${hint}`])
     const say = (ts: string, text: string) => {
       const event = { ...slackEvent(ts, `<@UBOT> ${text}`, "C21").event, thread_ts: "21.1" }
@@ -319,11 +319,11 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     }
     const decided = () => runner.frames.filter(({ type }) => type === "permission-reply")
     await say("21.2", "what does that delete?")
-    await until(() => postsTo("C21").length > 1, "hint in the chat")
+    await untilTrue(() => postsTo("C21").length > 1, "hint in the chat")
     expect(postsTo("C21").at(-1)).toBe(hint)
     expect(decided()).toEqual([])
     await say("21.3", "No.")
-    await until(() => decided().length > 0, "decision")
+    await untilTrue(() => decided().length > 0, "decision")
     expect(decided()).toEqual([
       expect.objectContaining({ permissionId: "p-21", reply: "reject" }),
     ] as never)

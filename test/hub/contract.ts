@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { openUntilClosed } from "./kit/close-frame.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 export interface ContractHost {
@@ -115,7 +115,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       })
       test("a new runner gets init and config, and the runner before it ends", async () => {
         const first = runner()
-        await until(
+        await untilTrue(
           () => first.frames.some(({ type }) => type === "opencode-config"),
           "configuration",
         )
@@ -125,7 +125,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         ])
         runner({ stateDir: join(folder, "second") })
         await host.disturb()
-        await until(() => first.endings.length > 0, "end of the first runner")
+        await untilTrue(() => first.endings.length > 0, "end of the first runner")
         expect(first.endings).toEqual(["another runner has connected to this session"])
       })
     })
@@ -183,10 +183,10 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await one.ask({ type: "prompt", content: "a1" })
         await one.ask({ type: "prompt", content: "a2" })
         await one.ask({ type: "prompt", content: "b1", channelType: "chat", channelId: "7" })
-        await until(() => manual.prompts.length === 2, "two prompts")
+        await untilTrue(() => manual.prompts.length === 2, "two prompts")
         expect(manual.prompts.map(({ content }) => content)).toEqual(["a1", "b1"])
         manual.work(100)
-        await until(() => manual.prompts.length === 3, "the third")
+        await untilTrue(() => manual.prompts.length === 3, "the third")
         expect(manual.prompts[2]?.content).toBe("a2")
       })
 
@@ -195,15 +195,15 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await one.ask({ type: "prompt", content: "patience" })
         const busy = runner({ answer: () => [], eager: false })
         busy.send({ type: "agentStatus", status: "thinking", detail: "starting" })
-        await until(() => busy.frames.some(({ type }) => type === "abort"), "barrier")
-        await until(() => busy.prompts.length === 1, "prompt after idle")
+        await untilTrue(() => busy.frames.some(({ type }) => type === "abort"), "barrier")
+        await untilTrue(() => busy.prompts.length === 1, "prompt after idle")
       })
 
       test("a queued prompt can be withdrawn and promoted, a dispatched one cannot", async () => {
         const one = await client()
         const manual = runner({ eager: false })
         const a = await one.ask({ type: "prompt", content: "a" })
-        await until(() => manual.prompts.length === 1, "first prompt")
+        await untilTrue(() => manual.prompts.length === 1, "first prompt")
         const b = await one.ask({ type: "prompt", content: "b" })
         const c = await one.ask({ type: "prompt", content: "c" })
         const d = await one.ask({ type: "prompt", content: "d" })
@@ -217,7 +217,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         })
         for (const count of [2, 3]) {
           manual.work(100)
-          await until(() => manual.prompts.length === count, `prompt ${count}`)
+          await untilTrue(() => manual.prompts.length === count, `prompt ${count}`)
         }
         expect(manual.prompts.map(({ content }) => content)).toEqual(["a", "d", "c"])
         void c
@@ -229,11 +229,11 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const one = await client()
         const manual = runner({ eager: false })
         const { messageId } = await one.ask({ type: "prompt", content: "one two three" })
-        await until(() => manual.busy() === 1, "turn")
+        await untilTrue(() => manual.busy() === 1, "turn")
         manual.work(1)
         await one.ask({ type: "prompt", content: "next" })
         expect(await one.ask({ type: "abort" })).toMatchObject({ ok: true, stopping: 1 })
-        await until(() => manual.prompts.length === 2, "next prompt")
+        await untilTrue(() => manual.prompts.length === 2, "next prompt")
         await one.until(
           () =>
             one
@@ -254,7 +254,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const [one, two] = [await client(), await client()]
         const manual = runner({ eager: false })
         const { messageId } = await one.ask({ type: "prompt", content: "ask me" })
-        await until(() => manual.busy() === 1, "turn")
+        await untilTrue(() => manual.busy() === 1, "turn")
         manual.send({
           type: "question",
           questionId: "q1",
@@ -273,7 +273,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(await one.ask({ type: "answer", id: "q9", answer: "a" })).toMatchObject({
           error: { code: "not-found" },
         })
-        await until(
+        await untilTrue(
           () => manual.frames.some(({ type }) => type === "answer"),
           "answer at the runner",
         )
@@ -304,7 +304,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(await one.ask({ type: "permission", id: "kept", reply: "once" })).toMatchObject({
           ok: true,
         })
-        await until(
+        await untilTrue(
           () => manual.frames.some(({ type }) => type === "permission-reply"),
           "reply at the runner",
         )
@@ -326,7 +326,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await one.until(() => one.state("agent") !== undefined, "runner")
         const { requestId } = await one.ask(message)
         await host.disturb()
-        await until(
+        await untilTrue(
           () => manual.frames.some((got) => "requestId" in got && got.requestId === requestId),
           "question at the runner",
         )
@@ -403,7 +403,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           error: { code: "not-found" },
         })
         expect(await one.ask({ type: "revert", messageId })).toMatchObject({ ok: true })
-        await until(() => eager.frames.some(({ type }) => type === "revert"), "revert")
+        await untilTrue(() => eager.frames.some(({ type }) => type === "revert"), "revert")
         eager.send({ type: "reverted", messageIds: [String(messageId)] })
         await two.until(() => two.messages().length === 0, "empty conversation")
         expect((await client()).messages()).toEqual([])
@@ -413,14 +413,14 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const first = runner()
         const configs = (of: FakeRunner) =>
           of.frames.flatMap((frame) => (frame.type === "opencode-config" ? [frame.config] : []))
-        await until(() => configs(first).length === 1, "first configuration")
+        await untilTrue(() => configs(first).length === 1, "first configuration")
         await one.ask({ type: "config", config: { instructions: ["be brief"] } })
-        await until(() => configs(first).length === 2, "changed configuration")
+        await untilTrue(() => configs(first).length === 2, "changed configuration")
         await host.disturb()
         await one.ask({ type: "config", config: { isOrchestrator: true } })
         await first.stop()
         const second = runner()
-        await until(() => configs(second).length === 1, "configuration of the next")
+        await untilTrue(() => configs(second).length === 1, "configuration of the next")
         expect(configs(second)[0]).toMatchObject({
           instructions: ["be brief"],
           isOrchestrator: true,
@@ -460,7 +460,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await host.restart()
         expect(await (await post("prompt", asked)).json()).toEqual({ ...first, fresh: false })
         const late = runner()
-        await until(() => late.prompts.length === 1, "prompt")
+        await untilTrue(() => late.prompts.length === 1, "prompt")
         expect(late.prompts[0]?.attachments?.map((file) => file.url === url)).toEqual([true, false])
         expect(late.prompts[0]?.attachments?.[1]).toEqual(attachments[1] as never)
       })
@@ -472,20 +472,20 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           attachments: [{ type: "file", mime: "text/plain", url: url(text) }],
         })
         const first = (await (await post("prompt", asked("one"))).json()) as Record<string, unknown>
-        await until(() => host.blobs() === 1, "blob")
+        await untilTrue(() => host.blobs() === 1, "blob")
         const lost = runner({ eager: false })
-        await until(() => lost.prompts.length === 1, "prompt")
+        await untilTrue(() => lost.prompts.length === 1, "prompt")
         lost.kill()
         await host.restart()
         expect(host.blobs()).toBe(1)
         const manual = runner({ eager: false, stateDir: join(folder, "next") })
-        await until(() => manual.prompts.length === 1, "the same prompt")
+        await untilTrue(() => manual.prompts.length === 1, "the same prompt")
         expect(manual.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
         expect(host.blobs()).toBe(1)
         manual.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
-        await until(() => host.blobs() === 2, "screenshot")
+        await untilTrue(() => host.blobs() === 2, "screenshot")
         manual.work(100)
-        await until(() => host.blobs() === 1, "deleted blob")
+        await untilTrue(() => host.blobs() === 1, "deleted blob")
         await host.disturb()
         expect(await (await post("prompt", asked("one"))).json()).toEqual({
           ...first,
@@ -510,13 +510,13 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         })
         const first = runner({ eager: false })
         first.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
-        await until(() => host.blobs() === 1, "the file")
+        await untilTrue(() => host.blobs() === 1, "the file")
         first.kill()
         await host.restart()
         const second = runner({ eager: false, stateDir: join(folder, "next") })
         second.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
         second.send({ type: "artifacts", files: [file("report.html", "<b>second</b>")] })
-        await until(() => host.blobs() === 2, "the changed file")
+        await untilTrue(() => host.blobs() === 2, "the changed file")
         const later = await client({ from: watching })
         const seen = [...watching.events, ...later.events]
           .flatMap((event) => (event["events"] as Record<string, unknown>[] | undefined) ?? [event])
@@ -543,7 +543,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           answer: () => Array.from({ length: 100 }, (_, index) => `${index} `),
         })
         const { messageId } = await one.ask({ type: "prompt", content: "count" })
-        await until(() => manual.busy() === 1, "turn")
+        await untilTrue(() => manual.busy() === 1, "turn")
         manual.work(40)
         await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty deltas")
         await Bun.sleep(300)
@@ -630,7 +630,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         asking.send(twice)
         asking.send(twice)
         const { memories } = await asking.uplink.request("memory-read", { category: "birds" })
-        await until(() => memories.length > 0, "memories")
+        await untilTrue(() => memories.length > 0, "memories")
         const all = await asking.uplink.request("memory-read", { query: "swift" })
         expect(all.memories).toHaveLength(1)
       })
@@ -664,7 +664,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           })
         expect((await call("wrong")).status).toBe(401)
         expect((await call(trigger.secret)).status).toBe(202)
-        await until(() => asking.prompts.length === 1, "prompt of the hook")
+        await untilTrue(() => asking.prompts.length === 1, "prompt of the hook")
         expect(asking.prompts[0]?.content).toContain("a push happened")
       })
       test("a workflow runs on the runner that requested it", async () => {
@@ -674,7 +674,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           data: { steps: [{ type: "bash", command: "true" }] },
         })
         const { execution } = await asking.uplink.request("workflow-run", { workflowId: "w" })
-        await until(
+        await untilTrue(
           () =>
             asking.frames.some(
               (frame) => frame.type === "workflow-execute" && frame.executionId === execution["id"],
@@ -711,7 +711,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const run = async () =>
           String((await request("workflow-run", { workflowId: "w" })).execution["id"])
         const id = await run()
-        await until(() => received(working).includes(`run ${id}`), "order")
+        await untilTrue(() => received(working).includes(`run ${id}`), "order")
         wire.freeze()
         const payload = { executionId: id }
         await asking.uplink.request("execution-api", { action: "cancel", payload })
@@ -728,15 +728,15 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         // Time for the stop to get lost on the frozen connection.
         await Bun.sleep(100)
         wire.reset()
-        await until(() => received(working).includes(`stop ${id}`), "stop")
+        await untilTrue(() => received(working).includes(`stop ${id}`), "stop")
         const envelope = { ok: true, status: "ok", executionId: id } as const
         working.send({ type: "workflow-execution-result", executionId: id, envelope })
         const next = await run()
-        await until(() => received(working).includes(`run ${next}`), "next run")
+        await untilTrue(() => received(working).includes(`run ${next}`), "next run")
         expect(await status()).toBe("cancelled")
         wire.reset()
         // The second run has no result yet, so it is ordered again; the first one is answered.
-        await until(
+        await untilTrue(
           () => received(working).filter((line) => line === `run ${next}`).length > 1,
           "run",
         )
@@ -750,7 +750,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const { wire, working, id, status } = await cancelWhileFrozen()
         await host.restart()
         wire.reset()
-        await until(() => received(working).includes(`stop ${id}`), "stop")
+        await untilTrue(() => received(working).includes(`stop ${id}`), "stop")
         expect(await status()).toBe("cancelled")
         expect(received(working)).toEqual([`run ${id}`, `stop ${id}`])
       })
@@ -765,7 +765,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           answer: () => pieces.flatMap((piece) => piece.split("")),
         })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
-        await until(() => manual.busy() === 1, "turn")
+        await untilTrue(() => manual.busy() === 1, "turn")
         while (manual.busy() > 0) {
           manual.work(40)
           await Bun.sleep(5)
@@ -786,7 +786,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const manual = runner({ eager: false, answer: () => pieces })
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
         await one.ask({ type: "prompt", content: "then this" })
-        await until(() => manual.busy() === 1, "turn")
+        await untilTrue(() => manual.busy() === 1, "turn")
         manual.work(100)
         await Bun.sleep(20)
         await host.restart()
@@ -798,7 +798,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           "end",
         )
         expect(two.answerTo(String(messageId))).toBe(pieces.join(""))
-        await until(() => manual.prompts.length === 2, "the second prompt")
+        await untilTrue(() => manual.prompts.length === 2, "the second prompt")
         manual.work(200)
         await two.until(() => two.queue().length === 0, "empty queue")
         expect(new Set(manual.prompts.map((prompt) => prompt.messageId)).size).toBe(2)

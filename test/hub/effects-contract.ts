@@ -9,7 +9,7 @@ import type { ContractHost } from "./contract.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "./kit/hub.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 export type EffectsHost = Pick<ContractHost, "url" | "clientToken" | "restart" | "stop">
 
@@ -115,25 +115,25 @@ export const testEffects = (
         const child = startRunner("c1", { eager: false })
         const watcher = await connect("s1")
         await parent.uplink.request("session-message", { targetSessionId: "c1", content: "count" })
-        await until(() => child.busy() === 1, "work of the child")
+        await untilTrue(() => child.busy() === 1, "work of the child")
         child.work(1)
-        await until(() => parent.prompts.length === 1, "report of the answer")
+        await untilTrue(() => parent.prompts.length === 1, "report of the answer")
         expect(contents(parent)[0]).toBe(
           "Child session c1 (helper) has finished its work. Its answer:\n\nanswer to: count",
         )
         await parent.uplink.request("session-message", { targetSessionId: "c1", content: "fail" })
-        await until(() => child.busy() === 1, "second work of the child")
+        await untilTrue(() => child.busy() === 1, "second work of the child")
         const failed = child.prompts.at(-1)?.messageId ?? ""
         const address = { messageId: failed, channelType: "web", channelId: "default" }
         child.send({ type: "error", error: "no credit", ...address })
         child.send({ type: "complete", ...address })
-        await until(() => parent.prompts.length === 2, "report of the failure")
+        await untilTrue(() => parent.prompts.length === 2, "report of the failure")
         expect(contents(parent)[1]).toBe("Child session c1 (helper) has failed:\n\nno credit")
         await host.restart()
         child.send({ type: "self-terminate" })
-        await until(() => parent.prompts.length === 3, "report of the end")
+        await untilTrue(() => parent.prompts.length === 3, "report of the end")
         expect(contents(parent)[2]).toStartWith("Child session c1 (helper) has ended.")
-        await until(() => parent.busy() === 0, "end of the parent's turns")
+        await untilTrue(() => parent.busy() === 0, "end of the parent's turns")
         expect(parent.prompts).toHaveLength(3)
         const later = await connect("s1")
         expect(later.state("child:c1")).toEqual({
@@ -149,7 +149,7 @@ export const testEffects = (
         const parent = startRunner("s1")
         const child = startRunner("c1", { eager: false })
         await parent.uplink.request("session-message", { targetSessionId: "c1", content: "ask me" })
-        await until(() => child.busy() === 1, "work of the child")
+        await untilTrue(() => child.busy() === 1, "work of the child")
         child.send({
           type: "question",
           questionId: "q1",
@@ -158,14 +158,14 @@ export const testEffects = (
           channelType: "web",
           channelId: "default",
         })
-        await until(() => parent.prompts.length === 1, "report of the question")
+        await untilTrue(() => parent.prompts.length === 1, "report of the question")
         expect(contents(parent)[0]).toContain("asks a question and waits")
         expect(contents(parent)[0]).toContain("Which colour?")
         const watcher = await connect("s1")
         expect(watcher.state("child:c1")).toMatchObject({ status: "asking" })
         await parent.uplink.request("session-message", { targetSessionId: "c1", content: "green" })
         const isAnswer = ({ type }: { readonly type: string }) => type === "answer"
-        await until(() => child.frames.some(isAnswer), "answer")
+        await untilTrue(() => child.frames.some(isAnswer), "answer")
         expect(child.frames.find(isAnswer)).toMatchObject({ questionId: "q1", answer: "green" })
         expect(child.prompts).toHaveLength(1)
       })
@@ -178,7 +178,7 @@ export const testEffects = (
           targetSessionId: "s1",
           content: "half done",
         })
-        await until(() => parent.prompts.length === 1, "message")
+        await untilTrue(() => parent.prompts.length === 1, "message")
         expect(parent.prompts[0]).toMatchObject({
           content: "half done",
           authorName: "session c1",
@@ -190,9 +190,9 @@ export const testEffects = (
         await call("DELETE", "/sessions/c1")
         await host.restart()
         const parent = startRunner("s1")
-        await until(() => parent.prompts.length === 1, "report of the end")
+        await untilTrue(() => parent.prompts.length === 1, "report of the end")
         await host.restart()
-        await until(() => parent.busy() === 0, "end of the parent's turn")
+        await untilTrue(() => parent.busy() === 0, "end of the parent's turn")
         expect(contents(parent)).toEqual(["Child session c1 has ended.\n\nended by a client"])
       })
 
@@ -319,12 +319,12 @@ export const testEffects = (
         await host.restart()
         flaky.setDown(false)
         const client = await connect("s1")
-        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        await client.until(() => notesIn(client).length > 0, "note")
         expect(notesIn(client)).toEqual([
           'The pull request #1 "Later" is open after a retry: https://github.com/birds/heron/pull/1',
         ])
         expect(github.repository(checkout).pulls).toHaveLength(1)
-      }, 60_000)
+      })
 
       test("a change that the git host refuses when it is back ends with a note and is not repeated", async () => {
         const { request } = startRunner("s1").uplink
@@ -333,11 +333,11 @@ export const testEffects = (
         const change = request("update-pr", { prNumber: 77, title: "x", checkout })
         expect(await change.then(String, String)).toContain("The hub tries again")
         flaky.setDown(false)
-        await client.until(() => notesIn(client).length > 0, "note", 40_000)
+        await client.until(() => notesIn(client).length > 0, "note")
         expect(notesIn(client)).toEqual([
           "changing a pull request failed and is not tried again: the git host answered 404: Not Found",
         ])
-      }, 60_000)
+      })
     })
 
     describe("a trigger", () => {

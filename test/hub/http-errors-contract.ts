@@ -3,7 +3,7 @@ import { expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { House, PageKit } from "./page-contract.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 export const ALLOWED_ORIGIN = "https://app.example"
 
@@ -31,7 +31,7 @@ export const testHttpErrors = ({ open, prompt, request, host }: PageKit): void =
   const runPrompt = async (house: House) => {
     const made = await verb(house, "prompt", { content: "work" })
     const { messageId } = (await made.json()) as { messageId: string }
-    await until(() => house.runner.prompts.length > 0, "prompt at the runner")
+    await untilTrue(() => house.runner.prompts.length > 0, "prompt at the runner")
     return messageId
   }
 

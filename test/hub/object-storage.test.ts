@@ -12,7 +12,7 @@ import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
 import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
 import { failureOf } from "../kit/failure-of.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 interface Host {
   readonly url: string
@@ -180,7 +180,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     show("page.html", Buffer.from("<script>alert(1)</script>"))
     show("pixel.png", PIXEL)
     const [image, page] = [await idOf("pixel.png"), await idOf("page.html")]
-    await until(
+    await untilTrue(
       () => s3.objects.has(keyOf(image)) && s3.objects.has(keyOf(page)),
       "both objects in the storage",
     )
@@ -201,7 +201,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
   test("the bytes come from the storage: while it fails the hub says so, and asks to try again", async () => {
     show("later.txt", Buffer.from("later"))
     const id = await idOf("later.txt")
-    await until(() => s3.objects.has(keyOf(id)), "the object")
+    await untilTrue(() => s3.objects.has(keyOf(id)), "the object")
     // The blob is deleted in the moment after the storage has answered.
     s3.objects.set(keyOf(id), Buffer.from("of the storage"))
     const text = async () => (await read(id)).text()
@@ -222,7 +222,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
       method === "PUT" ? new Response("", { status: 403 }) : undefined
     show("refused.txt", Buffer.from("kept here"))
     const id = await idOf("refused.txt")
-    await until(() => s3.calls.includes(`PUT ${keyOf(id)}`), "the refused upload")
+    await untilTrue(() => s3.calls.includes(`PUT ${keyOf(id)}`), "the refused upload")
     expect(await (await read(id)).text()).toBe("kept here")
     s3.intercept = undefined
     expect(s3.objects.has(keyOf(id))).toBe(false)

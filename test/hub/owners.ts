@@ -6,7 +6,6 @@ import { createAuth } from "../../src/runner/gateway/auth.ts"
 import { parseTarget } from "../../src/runner/gateway/http/target.ts"
 import { createStage, type OwnersHost, refusalOf, tokenOf } from "./kit/owners.ts"
 import { untilTrue } from "../kit/until-true.ts"
-import { until } from "./kit/until.ts"
 import { testMatrix } from "./owners-matrix.ts"
 import { testRunnerMatrix } from "./runner-matrix.ts"
 
@@ -126,7 +125,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
         [two, "from two"],
       ] as const) {
         const socket = runner(from)
-        await until(() => socket.frames.length > 0, "connection")
+        await untilTrue(() => socket.frames.length > 0, "connection")
         socket.send({
           type: "session-message",
           requestId: "chosen-by-the-runner",
@@ -197,7 +196,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       await call(alice, "DELETE", `/sessions/${id}/members/vera`)
       const streamed = await Promise.race([events.text(), Bun.sleep(1000).then(() => "still open")])
       expect(streamed).not.toBe("still open")
-      await until(() => !socket.isOpen(), "end of the connection", 1000)
+      await untilTrue(() => !socket.isOpen(), "end of the connection", 1000)
       runner({ id, runnerToken })
       await call(alice, "POST", `/sessions/${id}/prompt`, { content: "only for alice" })
       await Bun.sleep(200)
@@ -220,7 +219,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       const socket = await client(link, id)
       const stream = await streamOf(link, id)
       await call(alice, "DELETE", `/sessions/${id}/share-links/${linkId}`)
-      await until(() => !socket.isOpen(), "end of the connection", 1000)
+      await untilTrue(() => !socket.isOpen(), "end of the connection", 1000)
       expect(await stream.endsWithin(1000)).toBe("ended")
       expect((await call(link, "GET", `/sessions/${id}`)).status).toBe(401)
     })
@@ -250,7 +249,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(socket.isOpen()).toBeTrue()
       // The token expires at a full second, between one and two seconds from here.
       expect(await stream.endsWithin(3000)).toBe("ended")
-      await until(() => !socket.isOpen(), "end of the connection", 1000)
+      await untilTrue(() => !socket.isOpen(), "end of the connection", 1000)
     })
 
     test("an API key acts for its owner until it is revoked, and cannot grant more than it has", async () => {
@@ -271,7 +270,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       const stream = await streamOf(key, id)
       expect((await call(await tokenOf("bob"), "DELETE", `/keys/${prefix}`)).status).toBe(404)
       expect((await call(alice, "DELETE", `/keys/${prefix}`)).status).toBe(200)
-      await until(() => !socket.isOpen(), "end of the connection", 1000)
+      await untilTrue(() => !socket.isOpen(), "end of the connection", 1000)
       expect(await stream.endsWithin(1000)).toBe("ended")
       expect((await call(key, "GET", `/sessions/${id}`)).status).toBe(401)
     })
@@ -293,7 +292,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       })
       const at = runner(made)
       await call(alice, "POST", path, { content: "as alice", ...forged })
-      await until(() => at.prompts.length === 1, "prompt")
+      await untilTrue(() => at.prompts.length === 1, "prompt")
       expect(at.prompts[0]).toMatchObject({
         authorId: "user:alice",
         authorName: "Alice A",
@@ -302,7 +301,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       })
       expect(JSON.stringify(at.prompts)).not.toContain("boss")
       await call(host.clientToken, "POST", path, { content: "for the boss", ...forged })
-      await until(() => at.prompts.length === 2, "prompt")
+      await untilTrue(() => at.prompts.length === 2, "prompt")
       expect(at.prompts[1]).toMatchObject(forged)
     })
 
@@ -340,7 +339,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(filesWith(host.folder, made.id).length).toBeGreaterThan(0)
       await host.restart()
       const at = runner(made)
-      await until(() => at.frames.some(({ type }) => type === "opencode-config"), "config")
+      await untilTrue(() => at.frames.some(({ type }) => type === "opencode-config"), "config")
       expect(at.frames.find(({ type }) => type === "opencode-config")).toMatchObject({
         config: { providerKeys: { anthropic: later, openai: providerKey } },
       })
@@ -371,7 +370,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       const ask = (to: string) => call(alice, "POST", `/sessions/${made.id}/links`, { to })
       expect((await ask("vscode")).status).toBe(503)
       const at = runner(made, { gatewayUrl: "https://box.test:9000" })
-      await until(() => at.frames.length > 0, "connection")
+      await untilTrue(() => at.frames.length > 0, "connection")
       expect((await ask("nowhere")).status).toBe(400)
       expect(await ask("tunnel:web")).toMatchObject({
         status: 404,
@@ -416,7 +415,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       const at = runner(made, { eager: false, answer: () => ["one ", "two"] })
       const first = await watcher.ask({ type: "prompt", content: "first" })
       const second = await watcher.ask({ type: "prompt", content: "second" })
-      await until(() => at.busy() === 1, "turn")
+      await untilTrue(() => at.busy() === 1, "turn")
       const use = (input: number) =>
         at.send({
           type: "usage",
@@ -447,7 +446,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
         [String(second["messageId"]), "queued"],
       ])
       await call(token, "PUT", `${path}/budget`, { tokens: 1000 })
-      await until(() => at.prompts.length === 2, "second prompt")
+      await untilTrue(() => at.prompts.length === 2, "second prompt")
     })
 
     test("an owner's budget counts all its sessions", async () => {
@@ -456,7 +455,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect((await call(host.clientToken, "PUT", address, { tokens: 50 })).status).toBe(200)
       const [one, two] = [await session(owner), await session(owner)]
       const spender = runner(one)
-      await until(() => spender.frames.length > 0, "connection")
+      await untilTrue(() => spender.frames.length > 0, "connection")
       spender.send({
         type: "usage",
         turnId: "t",
@@ -477,11 +476,11 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       }
       const other = runner(two)
       await call(token, "POST", `/sessions/${two.id}/prompt`, { content: "me too" })
-      await until(() => other.frames.length > 0, "connection")
+      await untilTrue(() => other.frames.length > 0, "connection")
       await Bun.sleep(300)
       expect(other.prompts).toEqual([])
       await call(host.clientToken, "PUT", address, { tokens: 5000 })
-      await until(() => other.prompts.length === 1, "prompt after the budget was raised")
+      await untilTrue(() => other.prompts.length === 1, "prompt after the budget was raised")
     })
 
     test("limits per owner answer 429 with a sentence and a time to wait", async () => {
@@ -573,7 +572,7 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       await session("user:bob", { title: "Fix the secret page" })
       const at = runner(made)
       await call(token, "POST", `/sessions/${made.id}/prompt`, { content: "hello" })
-      await until(() => at.prompts.length === 1, "prompt")
+      await untilTrue(() => at.prompts.length === 1, "prompt")
       at.send({
         type: "usage",
         turnId: "t",

@@ -9,7 +9,7 @@ import type { ListedSession } from "../../src/wire/clients/lobby.ts"
 import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { testHttpErrors } from "./http-errors-contract.ts"
 import { testNewSessions } from "./new-sessions-contract.ts"
 import { testPanels } from "./panel-contract.ts"
@@ -104,7 +104,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
   /** A prompt whose turn the test plays by itself, frame by frame. */
   const startTurn = async (house: House, content = "work") => {
     const { messageId } = await house.client.ask({ type: "prompt", content })
-    await until(() => house.runner.prompts.length > 0, "prompt at the runner")
+    await untilTrue(() => house.runner.prompts.length > 0, "prompt at the runner")
     const origin = {
       channelType: "web",
       channelId: "default",
@@ -134,7 +134,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
       const house = await open({ ...echo, eager: false })
       const { client } = house
       await client.ask({ type: "prompt", content: "first" })
-      await until(() => house.runner.busy() === 1, "turn")
+      await untilTrue(() => house.runner.busy() === 1, "turn")
       const attachments = [
         { type: "file", mime: "text/plain", url: "data:text/plain;base64,aGk=", filename: "a.txt" },
       ]
@@ -368,7 +368,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
       const patch = async (change: object) => {
         const reply = await client.ask({ type: "config", patch: change })
         expect(reply).toMatchObject({ ok: true })
-        await until(() => last()?.requestId === reply["requestId"], "the config at the runner")
+        await untilTrue(() => last()?.requestId === reply["requestId"], "the config at the runner")
         return last()?.config
       }
       const models = [{ id: "one" }]
@@ -431,7 +431,7 @@ export const testPageProtocol = (name: string, start: () => Promise<ContractHost
       const files = [file("a.ts", "+a"), file("b.ts", "+b"), file("long.ts", "x".repeat(600_000))]
       const ask = async (fields: object) => {
         const { requestId } = await client.ask({ type: "diff", ...fields })
-        await until(
+        await untilTrue(
           () =>
             runner.frames.some((frame) => frame.type === "diff" && frame.requestId === requestId),
           "the request at the runner",

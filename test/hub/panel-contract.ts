@@ -5,7 +5,7 @@ import type { Artifact, MessageWithParts, SearchHit } from "../../src/wire/clien
 import type { PageKit } from "./page-contract.ts"
 import { connectClient } from "./kit/client.ts"
 import { connectLobby } from "./kit/lobby-client.ts"
-import { until } from "./kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 /** The head of a PNG of 3 by 2 pixels. */
 const PNG = Buffer.from("89504e470d0a1a0a0000000d494844520000000300000002", "hex").toString(
@@ -140,7 +140,7 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
       type: "config",
       config: { instructions: ["be brief"] },
     })
-    await until(
+    await untilTrue(
       () =>
         runner.frames.some(
           (frame) => frame.type === "opencode-config" && frame.requestId === requestId,
@@ -237,16 +237,16 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
     const own = await connectLobby(url, key)
     expect(own.sessions()).toEqual([])
     const house = await open()
-    await until(() => all.find(house.session)?.connected === true, "the new session")
+    await untilTrue(() => all.find(house.session)?.connected === true, "the new session")
     await disturbLobby?.()
     await prompt(house, "hello lobby")
-    await until(
+    await untilTrue(
       () => all.find(house.session)?.channels?.[0]?.lastText === "echo hello lobby",
       "the newest words",
     )
     await house.client.ask({ type: "rename", title: "Waders" })
     await house.client.ask({ type: "end" })
-    await until(() => all.find(house.session)?.status === "ended", "the end")
+    await untilTrue(() => all.find(house.session)?.status === "ended", "the end")
     expect(all.find(house.session)).toMatchObject({ title: "Waders", waiting: 0, working: 0 })
     const made = await fetch(`${url}/sessions`, {
       method: "POST",
@@ -254,11 +254,11 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
       body: JSON.stringify({ title: "Ada's" }),
     })
     const { session } = (await made.json()) as { session: string }
-    await until(() => own.find(session)?.title === "Ada's", "the person's own session")
+    await untilTrue(() => own.find(session)?.title === "Ada's", "the person's own session")
     expect(own.sessions().map(({ id }) => id)).toEqual([session])
     const revoked = await request("DELETE", `/keys/${key.split("_")[1]}?owner=user:ada`)
     expect(revoked.status).toBe(200)
-    await until(() => own.closeCode() === 1008, "the end of the access")
+    await untilTrue(() => own.closeCode() === 1008, "the end of the access")
     all.close()
     const knock = (token: string) =>
       fetch(`${url}/lobby/ws`, { headers: { Authorization: `Bearer ${token}` } })
@@ -273,7 +273,7 @@ export const testPanels = ({ open, prompt, startTurn, request, host }: PageKit):
       () => (other.state("session") as { status?: string } | undefined)?.status === "ended",
       "the end",
     )
-    await until(() => house.runner.endings.length > 0, "the end of the runner")
+    await untilTrue(() => house.runner.endings.length > 0, "the end of the runner")
     expect(await other.ask({ type: "prompt", content: "more" })).toMatchObject({
       error: { code: "too-late" },
     })

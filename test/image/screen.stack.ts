@@ -15,6 +15,7 @@ import { createServices, type Services } from "../../src/runner/host/services.ts
 import { systemClock } from "../../src/lib/clock.ts"
 import { freePort } from "../kit/free-port.ts"
 import { recordingLog } from "../kit/log.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const screen = ["xvfb", "fluxbox", "x11vnc", "websockify"]
 const number = 600 + (process.pid % 300)
@@ -25,13 +26,8 @@ let root: string
 let services: Services
 let ports: { vscode: number; vnc: number; rawVnc: number; ttyd: number }
 
-const until = async (condition: () => boolean, what: string) => {
-  const deadline = Date.now() + 30_000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`no ${what}:\n${lines.join("\n")}`)
-    await Bun.sleep(10)
-  }
-}
+const until = (condition: () => boolean, what: string) =>
+  untilTrue(condition, () => `${what}:\n${lines.join("\n")}\n`)
 const allReady = () => screen.every((name) => phases.get(name) === "ready")
 const ours = () => carriersOf("SANDPIPER_SERVICE_OF", root, listProcesses())
 

@@ -46,17 +46,11 @@ interface HubAddress {
 
 /** Resolves as soon as the hub answers. */
 export const hubAnswers = ({ url }: Pick<HubAddress, "url">): Promise<void> =>
-  untilTrue(
-    async () => {
-      const response = await fetch(url, { signal: AbortSignal.timeout(1000) }).catch(
-        () => undefined,
-      )
-      await response?.body?.cancel()
-      return response !== undefined
-    },
-    "an answer of the hub",
-    60_000,
-  )
+  untilTrue(async () => {
+    const response = await fetch(url, { signal: AbortSignal.timeout(1000) }).catch(() => undefined)
+    await response?.body?.cancel()
+    return response !== undefined
+  }, "an answer of the hub")
 
 /** Resolves when the runner has been connected `times`, and the hub says that it is. */
 export const isConnected = (
@@ -64,17 +58,13 @@ export const isConnected = (
   times: number,
   { url, clientToken, session }: HubAddress,
 ): Promise<void> =>
-  untilTrue(
-    async () => {
-      if (runner.connections() < times) return false
-      const response = await fetch(`${url}/sessions/${session}`, {
-        headers: { Authorization: `Bearer ${clientToken}` },
-        signal: AbortSignal.timeout(5000),
-      }).catch(() => undefined)
-      if (!response?.ok) return false
-      const { state } = (await response.json()) as { state: { runner?: { connected: boolean } } }
-      return state.runner?.connected === true
-    },
-    `connection ${times} of the runner`,
-    60_000,
-  )
+  untilTrue(async () => {
+    if (runner.connections() < times) return false
+    const response = await fetch(`${url}/sessions/${session}`, {
+      headers: { Authorization: `Bearer ${clientToken}` },
+      signal: AbortSignal.timeout(5000),
+    }).catch(() => undefined)
+    if (!response?.ok) return false
+    const { state } = (await response.json()) as { state: { runner?: { connected: boolean } } }
+    return state.runner?.connected === true
+  }, `connection ${times} of the runner`)

@@ -3,6 +3,7 @@ import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { SignJWT } from "jose"
 import { binaryPath, repositoryRoot, requireBinary, type Sandbox } from "./runner.ts"
+import { WAIT_MS } from "./until-true.ts"
 
 export interface Booted {
   readonly child: Bun.Subprocess
@@ -74,13 +75,14 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
     const found = Bun.spawnSync(["pgrep", "-P", String(child.pid)]).stdout.toString()
     return Number(found.split("\n")[0])
   }
-  const until: Booted["until"] = async (find, what, limitMs = 20_000) => {
-    const deadline = Date.now() + limitMs
+  const until: Booted["until"] = async (find, what, limitMs = WAIT_MS) => {
+    const deadline = performance.now() + limitMs
     for (;;) {
       const found = await find()
       if (found) return found as never
       if (child.exitCode !== null) throw new Error(`ended before ${what}:\n${await log()}`)
-      if (Date.now() > deadline) throw new Error(`no ${what} in ${limitMs} ms:\n${await log()}`)
+      if (performance.now() > deadline)
+        throw new Error(`no ${what} in ${limitMs} ms:\n${await log()}`)
       await Bun.sleep(20)
     }
   }

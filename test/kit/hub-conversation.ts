@@ -48,7 +48,7 @@ export const startHubConversation = async (
       client.messages().some(({ role, promptId: of, status }) => {
         return role !== "user" && of === promptId && status !== "streaming"
       })
-    await client.until(() => hasAnswer() && !isOpen(), `the end of ${promptId}`, 45_000)
+    await client.until(() => hasAnswer() && !isOpen(), `the end of ${promptId}`)
     return client.answerTo(promptId)
   }
   return {

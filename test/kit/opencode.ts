@@ -82,7 +82,7 @@ export async function startOpenCode({
       exitReason: () =>
         child.exitCode === null ? undefined : `exited with code ${child.exitCode}`,
       describeLog: async () => `; it said: ${await errors.text()}`,
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       pollMs,
       clock: systemClock,
       signal: new AbortController().signal,

@@ -4,6 +4,7 @@ import { launchBrowser } from "./browser.ts"
 import { freePort } from "./free-port.ts"
 import type { ScriptedModel } from "./model.ts"
 import { createSandbox, requireBinary, type Sandbox } from "./runner.ts"
+import { WAIT_MS } from "./until-true.ts"
 
 export interface PageStage {
   readonly sandbox: Sandbox
@@ -121,7 +122,7 @@ export const openPage = async (
 ): Promise<OpenedPage> => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
   const page = await context.newPage()
-  page.setDefaultTimeout(30_000)
+  page.setDefaultTimeout(60_000)
   const problems: string[] = []
   page.on("pageerror", (error) => problems.push(String(error)))
   page.on("console", (message) => {
@@ -170,10 +171,10 @@ export const firstTurn = (page: Page): Promise<readonly [turn: string, top: numb
   })()`)
 
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
-export const until = async (page: Page, expression: string, limitMs = 30_000): Promise<void> => {
-  const deadline = Date.now() + limitMs
+export const until = async (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> => {
+  const deadline = performance.now() + limitMs
   while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {
-    if (Date.now() > deadline) throw new Error(`not true in time: ${expression}`)
+    if (performance.now() > deadline) throw new Error(`not true in time: ${expression}`)
     await page.waitForTimeout(50)
   }
 }

@@ -48,13 +48,13 @@ export const startServeProcess = async (
     try {
       for (const { sessionId } of listed()) await call(`/api/sandbox/${sessionId}/terminate`, {})
       const isOver = () => listed().every(({ status }) => status === "terminated")
-      await untilTrue(isOver, "end of the sandboxes", 30_000)
+      await untilTrue(isOver, "end of the sandboxes")
     } finally {
       serve.kill("SIGTERM")
       await serve.exited
     }
   }
-  await untilTrue(async () => link() !== "", "the page of serve", 50_000)
+  await untilTrue(async () => link() !== "", "the page of serve")
   return { output, link, call, listed, stop }
 }
 
@@ -76,7 +76,7 @@ export const frameAtBox = async (
 ): Promise<Frame> => {
   const isBox = (url: string) => /^http:\/\/(web--)?box-\w+\.sandpiper\.localhost:/.test(url)
   const find = () => page.frames().find((one) => isBox(one.url()) && fits(new URL(one.url())))
-  await untilTrue(async () => find() !== undefined, "a frame at the sandbox", 60_000)
+  await untilTrue(async () => find() !== undefined, "a frame at the sandbox")
   return find() ?? page.mainFrame()
 }
 

@@ -53,7 +53,7 @@ export const endSandboxes = async (
 ): Promise<void> => {
   for (const { id } of await store.present()) {
     await keeper.want(id, "ended")
-    await keeper.waitFor(id, ({ life }) => life.phase === "ended", AbortSignal.timeout(30_000))
+    await keeper.waitFor(id, ({ life }) => life.phase === "ended", AbortSignal.timeout(60_000))
   }
 }
 

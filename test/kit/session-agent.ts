@@ -8,6 +8,7 @@ import {
   parseOutbound,
   type RequestFrame,
 } from "../../src/wire/frames/index.ts"
+import { WAIT_MS } from "./until-true.ts"
 
 interface Options {
   readonly token?: string
@@ -144,10 +145,10 @@ export const startTestSessionAgent = (options: Options = {}): TestSessionAgent =
     },
   })
 
-  const until = async (condition: () => boolean, what: string, timeoutMs = 45_000) => {
-    const deadline = Date.now() + timeoutMs
+  const until = async (condition: () => boolean, what: string, timeoutMs = WAIT_MS) => {
+    const deadline = performance.now() + timeoutMs
     while (!condition()) {
-      const left = deadline - Date.now()
+      const left = deadline - performance.now()
       if (left <= 0) {
         const seen = frames.slice(-12).map((frame) => JSON.stringify(frame).slice(0, 200))
         throw new Error(`no ${what} within ${timeoutMs} ms; last frames:\n${seen.join("\n")}`)

@@ -1,5 +1,6 @@
 /** The compiled binary in a terminal: keys go in, and the screen is what a terminal of that size would show. */
 import { createScreen } from "./screen.ts"
+import { WAIT_MS } from "./until-true.ts"
 
 export interface TerminalOptions {
   readonly cwd: string
@@ -43,13 +44,13 @@ export const startTerminal = (
     },
   })
   const text = () => screen.lines().join("\n")
-  const seen = async (what: string | RegExp, limitMs = 45_000): Promise<string> => {
-    const deadline = Date.now() + limitMs
+  const seen = async (what: string | RegExp, limitMs = WAIT_MS): Promise<string> => {
+    const deadline = performance.now() + limitMs
     for (;;) {
       const found =
         typeof what === "string" ? text().includes(what) && what : what.exec(text())?.[0]
       if (found) return found
-      if (Date.now() > deadline) throw new Error(`no ${what} on the screen:\n${text()}`)
+      if (performance.now() > deadline) throw new Error(`no ${what} on the screen:\n${text()}`)
       if (child.exitCode !== null) {
         await Bun.sleep(50)
         if (typeof what === "string" ? text().includes(what) : what.test(text())) continue

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { CommandNotStarted, runCommand } from "../../src/lib/run-command.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const env = { PATH: process.env["PATH"] ?? "" }
 const shell = (script: string, options: Partial<Parameters<typeof runCommand>[2]> = {}) =>
@@ -18,13 +19,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-const until = async (condition: () => boolean): Promise<void> => {
-  const limit = Date.now() + 10_000
-  while (!condition()) {
-    if (Date.now() > limit) throw new Error("the condition did not become true")
-    await Bun.sleep(10)
-  }
-}
+const until = (condition: () => boolean) => untilTrue(condition, "true condition")
 
 /** A script that starts a grandchild which ignores SIGTERM, and the grandchild's pid once it runs. */
 const withGrandchild = async (

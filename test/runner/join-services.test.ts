@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { systemClock } from "../../src/lib/clock.ts"
 import { openStateDb, writeFact } from "../../src/lib/state-db.ts"
 import { type JoinedServices, joinServices } from "../../src/runner/join-services.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { recordingLog } from "../kit/log.ts"
 
 const open: { readonly joined: JoinedServices; readonly base: string }[] = []
@@ -68,7 +68,7 @@ const prepare = async (box: Sandbox) => {
     cwd: ".",
     port: undefined,
   })
-  await until(() => existsSync(box.path("seen")), "the first start")
+  await untilTrue(() => existsSync(box.path("seen")), "the first start")
   await first.with({ start: async () => {}, stop: async () => {} }).stop()
   await rm(box.path("seen"))
   expect(existsSync(box.path(".env"))).toBe(false)
@@ -82,8 +82,8 @@ describe("in a sandbox that was restored from a snapshot", () => {
     await prepare(box)
     restored(box)
     await box.runner(true).autostart()
-    await until(() => existsSync(box.path("seen")), "the start")
-    await until(() => Bun.file(box.path("seen")).size > 0, "the words of the env file")
+    await untilTrue(() => existsSync(box.path("seen")), "the start")
+    await untilTrue(() => Bun.file(box.path("seen")).size > 0, "the words of the env file")
     expect(await readFile(box.path("seen"), "utf8")).toContain("WORD=")
   })
 
@@ -106,7 +106,7 @@ describe("in a sandbox that was restored from a snapshot", () => {
     const next = box.runner(true)
     await next.autostart()
     expect(box.log.some((line) => line.includes("env-files.not-written"))).toBe(true)
-    await until(() => existsSync(box.path("seen")), "the start of the service")
+    await untilTrue(() => existsSync(box.path("seen")), "the start of the service")
     expect(existsSync(join(box.workDir, "../outside"))).toBe(false)
   })
 })
@@ -116,7 +116,7 @@ test("a runner that restarts in the same sandbox starts the services once, with 
   await prepare(box)
   const next = box.runner(false)
   await Promise.all([next.autostart(), next.autostart()])
-  await until(() => existsSync(box.path("seen")), "the start")
+  await untilTrue(() => existsSync(box.path("seen")), "the start")
   expect(["starting", "running"]).toContain(statusOf(next) ?? "none")
   expect(next.services.find("web")?.restarts).toBe(0)
 })

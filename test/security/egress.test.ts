@@ -9,7 +9,7 @@ beforeAll(async () => {
     { SANDBOX_EGRESS: "allow-list", SANDBOX_EGRESS_HOSTS: "allowed.invalid" },
     { furnish: leaveEmpty },
   )
-}, 60_000)
+})
 afterAll(() => c.stop())
 
 const bash = async (id: string, command: string): Promise<string> => {

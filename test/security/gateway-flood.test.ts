@@ -27,7 +27,7 @@ beforeAll(async () => {
   // Like most servers, it waits for the whole body before it responds.
   opencode = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } })
   gateway = await startApart(backend.port ?? 0, opencode.port)
-}, 60_000)
+})
 
 afterEach(() => {
   clearInterval(dribble)

@@ -11,7 +11,7 @@ import { createCore } from "../hub/kit/core.ts"
 import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../hub/kit/local-hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { startStopwatch } from "../kit/stopwatch.ts"
 
 let setup: TestLocalHub
@@ -69,7 +69,7 @@ describe("files of the hub", () => {
     say({ ...reply, seq: 1, requestId: "first", imageBase64: "aGk=" })
     say({ ...reply, seq: 2, requestId: "/../../../../../escaped", imageBase64: "aGk=" })
     const blobs = join(setup.folder, "state/hub/blobs/hostile")
-    await until(() => existsSync(blobs), "the blob of the first request")
+    await untilTrue(() => existsSync(blobs), "the blob of the first request")
     expect(await refused).toContain("malformed request: requestId")
     expect(readdirSync(blobs)).toHaveLength(1)
     expect(existsSync(join(setup.folder, "escaped"))).toBe(false)
@@ -96,13 +96,11 @@ describe("approvals", () => {
       executionId,
       envelope: { ok: true, status: "needs_approval", executionId, requiresApproval },
     })
-    const limit = Date.now() + 5000
-    while (Date.now() < limit) {
+    await untilTrue(async () => {
       const got = await request("execution-api", { action: "get", payload: { executionId } })
-      if (JSON.stringify(got).includes("waiting_approval")) return executionId
-      await Bun.sleep(20)
-    }
-    throw new Error("the execution does not wait")
+      return JSON.stringify(got).includes("waiting_approval")
+    }, "execution that waits")
+    return executionId
   }
   const decisions = (executionId: string) =>
     setup.runner.frames.flatMap((frame) =>
@@ -148,7 +146,7 @@ describe("approvals", () => {
       client.ask({ type: "approve-execution", executionId, approve })
     expect(await decide(true)).toMatchObject({ ok: true, status: "running" })
     expect(await decide(false)).toMatchObject({ ok: false, error: { code: "too-late" } })
-    await until(() => decisions(executionId).length > 0, "the runner's order")
+    await untilTrue(() => decisions(executionId).length > 0, "the runner's order")
     expect(decisions(executionId)).toEqual(["approve"])
     client.close()
   })

@@ -128,7 +128,7 @@ describe("tunnels", () => {
     agent = startTestSessionAgent()
     // OpenCode is not needed here.
     runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false", VNC_RAW_PORT: "45900" })
-  }, 60_000)
+  })
   afterAll(async () => {
     await runner?.stop()
     await agent?.stop()

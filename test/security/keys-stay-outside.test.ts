@@ -162,7 +162,6 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     await agent.until(
       () => agent.frames.some((frame) => frame.type === "agentStatus" && frame.status === "idle"),
       "an idle agent",
-      50_000,
     )
     const command = collect(sandbox.stateDir, sandbox.root)
     model.on("collect", [
@@ -173,7 +172,6 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
     await agent.until(
       () => agent.frames.some((frame) => frame.type === "complete" && frame.messageId === "c"),
       "the end of the turn",
-      55_000,
     )
     found = await Bun.file(join(sandbox.workDir, "project", "collected.bin")).text()
   }, 120_000)

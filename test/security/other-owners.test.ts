@@ -5,7 +5,7 @@ import { hashOf } from "../../src/hub/keys.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../hub/kit/local-hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { startStopwatch } from "../kit/stopwatch.ts"
 
 let setup: TestLocalHub
@@ -59,7 +59,7 @@ test("a runner of another owner cannot rewrite a workflow: its own of the same n
   expect(JSON.stringify(workflows)).not.toContain("evil")
   await setup.runner.uplink.request("workflow-run", { workflowId: "deploy" })
   const orders = () => setup.runner.frames.filter(({ type }) => type === "workflow-execute")
-  await until(() => orders().length > 0, "the order")
+  await untilTrue(() => orders().length > 0, "the order")
   expect(JSON.stringify(orders())).toContain("echo good")
 })
 

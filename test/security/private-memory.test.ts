@@ -93,7 +93,7 @@ const brokerPid = (): number | undefined =>
     })
 
 test("a process of the runner's user reads neither the memory nor the environment of the runner and of its key broker", async () => {
-  await untilTrue(() => brokerPid() !== undefined, "key broker", 45_000)
+  await untilTrue(() => brokerPid() !== undefined, "key broker")
   // Any other process of that user is open to it, so the refusals below are the runner's own.
   expect(await read(plain.pid)).toContain("opened")
   expect(await read(plain.pid)).toContain("sk-of-the-tests")

@@ -25,7 +25,6 @@ const start = async (as: "pid1" | "plain", env: Record<string, string> = {}): Pr
   await agent.until(
     () => agent.frames.some((frame) => frame.type === "agentStatus" && frame.status === "idle"),
     "agent that is ready",
-    45_000,
   )
   return running
 }

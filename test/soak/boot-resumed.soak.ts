@@ -380,4 +380,4 @@ test("a copy of the file system from during a turn boots as the same runner, end
   expect(new Set(agent.hellos.map(({ epoch }) => epoch)).size).toBe(1)
   expect(agent.hellos.at(-1)?.active).toEqual([])
   expect(await booted.log()).toContain("host.restored")
-}, 90_000)
+})

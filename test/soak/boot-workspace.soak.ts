@@ -38,7 +38,7 @@ beforeAll(async () => {
     },
   })
   await idle(0)
-}, 60_000)
+})
 
 afterAll(async () => {
   booted.child.kill("SIGKILL")
@@ -54,7 +54,6 @@ const idle = (from: number) =>
     () =>
       agent.frames.slice(from).some((one) => one.type === "agentStatus" && one.status === "idle"),
     "agent that is ready",
-    45_000,
   )
 
 /** The output of a command that the agent runs. */

@@ -61,7 +61,7 @@ beforeAll(async () => {
     if (server.exitCode !== null) throw new Error(`serve has ended: ${printed()}`)
     return printed().includes("Session agent:")
   }, "serve prints its address")
-}, 60_000)
+})
 afterAll(async () => {
   await run(`${variables()}
 curl -s -X POST -H "authorization: Bearer $TOKEN" "$URL/api/sandbox/$(${firstId()})/terminate?wait=1"`)

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
+import { untilFound } from "../kit/until-true.ts"
 
 const cleanup: (() => unknown)[] = []
 afterEach(async () => {
@@ -223,15 +224,8 @@ test("a sandbox of serve uses OPENAI_BASE_URL without a key and without a model"
     serving.kill("SIGTERM")
     await Promise.all([serving.exited, reading])
   })
-  const until = async <Value>(read: () => Value | undefined | Promise<Value | undefined>) => {
-    const deadline = Date.now() + 50_000
-    for (;;) {
-      const value = await read()
-      if (value !== undefined) return value
-      if (Date.now() > deadline) throw new Error(`not in time: ${out}`)
-      await Bun.sleep(100)
-    }
-  }
+  const until = <Value>(read: () => Value | Promise<Value>) =>
+    untilFound(read, () => `result:\n${out}\n`)
   const hub = await until(() => /Session agent: (\S+)/.exec(out)?.[1])
   const tokenFile = await until(() => /token is in (\S+)/.exec(out)?.[1])
   const headers = { authorization: `Bearer ${(await Bun.file(tokenFile).text()).trim()}` }

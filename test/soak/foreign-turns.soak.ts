@@ -35,23 +35,19 @@ const call = (url: string, init: RequestInit = {}) =>
   })
 /** Posts a prompt as the TUI does, again and again until OpenCode takes it. */
 const type = (base: string, session: string, content: string) =>
-  untilTrue(
-    async () => {
-      const body = JSON.stringify({ parts: [{ type: "text", text: content }] })
-      const path = `/session/${session}/prompt_async`
-      const response = await call(base + path, { method: "POST", body }).catch(() => undefined)
-      return response?.ok === true
-    },
-    `OpenCode that takes ${content}`,
-    60_000,
-  )
+  untilTrue(async () => {
+    const body = JSON.stringify({ parts: [{ type: "text", text: content }] })
+    const path = `/session/${session}/prompt_async`
+    const response = await call(base + path, { method: "POST", body }).catch(() => undefined)
+    return response?.ok === true
+  }, `OpenCode that takes ${content}`)
 const shownTexts = (agent: TestSessionAgent) =>
   agent.frames.flatMap((frame) => (frame.type === "message.finalize" ? [frame.finalText] : []))
 const begin = async (agent: TestSessionAgent) => {
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   stage.model().on("begin", [text("Begun.")])
   agent.say({ type: "prompt", messageId: "begin", content: "@@begin@@" })
-  await agent.until(() => shownTexts(agent).includes("Begun."), "the first answer", 60_000)
+  await agent.until(() => shownTexts(agent).includes("Begun."), "the first answer")
 }
 
 test("turns that OpenCode's TUI makes while no runner runs are shown by the next runner, once and in order", async () => {
@@ -80,10 +76,10 @@ test("turns that OpenCode's TUI makes while no runner runs are shown by the next
   }
 
   const next = stage.put(await startRunner(agent, {}, { in: sandbox }))
-  await agent.until(() => shownTexts(agent).includes("Answer of alone-2."), "both turns", 60_000)
+  await agent.until(() => shownTexts(agent).includes("Answer of alone-2."), "both turns")
   stage.model().on("after", [text("After.")])
   agent.say({ type: "prompt", messageId: "after", content: "@@after@@" })
-  await agent.until(() => shownTexts(agent).includes("After."), "the next answer", 60_000)
+  await agent.until(() => shownTexts(agent).includes("After."), "the next answer")
   expect(shownTexts(agent)).toEqual([
     "Begun.",
     "Answer of alone-1.",
@@ -135,12 +131,12 @@ test("every prompt of the TUI that OpenCode begins to answer around a change of 
       const name = `round-${round}-${time}`
       stage.model().on(name, [text(`Answer of ${name}.`)])
       await type(base, session, `@@${name}@@`)
-      await agent.until(() => configs().length > before, "the new config", 60_000)
+      await agent.until(() => configs().length > before, "the new config")
       const deadline = Date.now() + 10_000
       while (Date.now() < deadline && !(await isAnswered(`@@${name}@@`))) await Bun.sleep(100)
       if (!(await isAnswered(`@@${name}@@`))) continue
       // A prompt that is sent during a turn would be answered in that turn.
-      await untilTrue(isIdle, `the end of ${name}`, 60_000)
+      await untilTrue(isIdle, `the end of ${name}`)
       prompts.push(name)
       break
     }
@@ -149,14 +145,14 @@ test("every prompt of the TUI that OpenCode begins to answer around a change of 
     agent.frames.some(
       (frame) => frame.type === "workflow-chat-message" && frame.content === `@@${name}@@`,
     )
-  await agent.until(() => prompts.every(shown), "all prompts", 60_000).catch(() => {})
+  await agent.until(() => prompts.every(shown), "all prompts").catch(() => {})
   expect(prompts.filter((name) => !shown(name))).toEqual([])
   const stored = JSON.stringify(await messages())
   const complete = prompts
     .map((name) => `Answer of ${name}.`)
     .filter((words) => stored.includes(words))
   await agent
-    .until(() => complete.every((words) => shownTexts(agent).includes(words)), "answers", 60_000)
+    .until(() => complete.every((words) => shownTexts(agent).includes(words)), "answers")
     .catch(() => {})
   const answers = shownTexts(agent).filter((one) => one?.startsWith("Answer"))
   expect(answers).toEqual(complete)

@@ -8,7 +8,7 @@ import type { Snapshot } from "../../src/wire/clients/conversation.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { freePort } from "../kit/free-port.ts"
 import { silentLog } from "../kit/log.ts"
@@ -102,7 +102,7 @@ test.each(hosts)(
       children.push(child)
       // The request is sent again after a cut, with the same id.
       await parent.uplink.request("session-message", { targetSessionId: name, content: "work" })
-      await until(() => child.prompts.length > 0 && child.busy() === 0, `work of ${name}`)
+      await untilTrue(() => child.prompts.length > 0 && child.busy() === 0, `work of ${name}`)
       child.send({ type: "self-terminate" })
       if (index !== CHILDREN / 2) continue
       wire.setDown(true)
@@ -128,8 +128,8 @@ test.each(hosts)(
     await cuts
     const ends = () =>
       new Set(parent.prompts.filter(({ content }) => content.includes("has ended")).map(idOf)).size
-    await until(() => ends() === CHILDREN, "every end", 60_000)
-    await until(() => parent.busy() === 0, "end of the parent's turns")
+    await untilTrue(() => ends() === CHILDREN, "every end")
+    await untilTrue(() => parent.busy() === 0, "end of the parent's turns")
     // A second delivery would come with the next attempt of a report.
     await Bun.sleep(3000)
     for (const role of ["user", "assistant"]) {

@@ -5,7 +5,7 @@ import { chmod } from "node:fs/promises"
 import { join } from "node:path"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
@@ -54,7 +54,7 @@ test("three child sessions are spawned, work, are messaged, read, forwarded, lis
     ids.push(spawned.childSessionId)
   }
   const [one = "", two = "", three = ""] = ids
-  await until(() => ids.every((id) => answersOf(id).length === 1), "three answers", 150_000)
+  await untilTrue(() => ids.every((id) => answersOf(id).length === 1), "three answers", 150_000)
   expect(ids.map((id) => answersOf(id)[0])).toEqual([
     "answer of one",
     "answer of two",
@@ -63,7 +63,7 @@ test("three child sessions are spawned, work, are messaged, read, forwarded, lis
 
   model.on("again", [text("second answer")])
   await ask("session-message", { targetSessionId: two, content: "@@again@@" })
-  await until(() => answersOf(two).length === 2, "second answer", 60_000)
+  await untilTrue(() => answersOf(two).length === 2, "second answer")
   const { messages } = await ask("session-messages", { targetSessionId: two })
   expect(messages.map(({ content }) => content)).toEqual([
     "please @@two@@",
@@ -86,10 +86,9 @@ test("three child sessions are spawned, work, are messaged, read, forwarded, lis
   expect((await pidsOf(two)).length).toBeGreaterThan(0)
 
   parent.send({ type: "self-terminate" })
-  await until(
+  await untilTrue(
     () => [two, three].every((id) => hub.find(id)?.status().status === "ended"),
     "end of the others",
-    30_000,
   )
   while ((await pidsOf(two)).length + (await pidsOf(three)).length > 0) await Bun.sleep(50)
 }, 300_000)
@@ -118,7 +117,7 @@ test("a child whose parent died stops when its standard input ends", async () =>
     stderr: Bun.file(join(sandbox.root, "orphan.log")),
   })
   const log = () => readFileSync(join(sandbox.root, "orphan.log"), "utf8")
-  await until(() => log().includes("daemon.started"), "start")
+  await untilTrue(() => log().includes("daemon.started"), "start")
   await child.stdin.end()
   expect(await child.exited).toBe(0)
   expect(log()).toContain("the standard input has ended")
@@ -149,7 +148,7 @@ test.if(process.getuid?.() === 0)(
       workspace: "who",
     })
     const shown = () => JSON.stringify(rootHub.find(childSessionId)?.recent(50) ?? [])
-    await until(() => shown().includes("asked"), "the answer of the child", 100_000)
+    await untilTrue(() => shown().includes("asked"), "the answer of the child", 100_000)
     expect(shown()).toContain("nobody\\nnobody")
     await asking.stop()
     await rootHub.stop()

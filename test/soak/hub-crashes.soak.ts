@@ -14,7 +14,7 @@ import { connectClient } from "../hub/kit/client.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN, startTestHub, type TestHub } from "../hub/kit/hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const DELTAS = 1000
 const TURNS = 10
@@ -129,7 +129,7 @@ test(`answers of ${DELTAS} deltas are exact after ${TURNS * CRASHES_A_TURN} cras
       const session = world.hub().find("s1")
       const messageId = `prompt-${turn}`
       session?.prompt({ type: "prompt", messageId, content: "go" }, "web:default")
-      await until(() => world.runner().busy() === 1, "turn")
+      await untilTrue(() => world.runner().busy() === 1, "turn")
       for (const { who, after, waitMs } of plan) {
         await workInSteps(world.runner(), after)
         await Bun.sleep(waitMs)
@@ -176,14 +176,14 @@ test("a prompt of a dead runner is dispatched to the next runner, and its partia
     })
   const first = launch()
   hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
-  await until(() => first.busy() === 1, "turn")
+  await untilTrue(() => first.busy() === 1, "turn")
   first.work(1)
-  await until(() => hub.find("s1")?.recent(9).length === 2, "first delta")
+  await untilTrue(() => hub.find("s1")?.recent(9).length === 2, "first delta")
   first.kill()
   const second = launch()
-  await until(() => second.busy() === 1, "turn of the second")
+  await untilTrue(() => second.busy() === 1, "turn of the second")
   second.work(5)
-  await until(() => hub.find("s1")?.status().working === 0, "end")
+  await untilTrue(() => hub.find("s1")?.status().working === 0, "end")
   const answers = hub
     .find("s1")
     ?.recent(9)

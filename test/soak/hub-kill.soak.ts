@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
 import { freePort } from "../kit/free-port.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { scriptedConfig, startRunner, type TestRunner } from "../kit/runner.ts"
 
@@ -53,7 +53,7 @@ test("after two kills of the hub during a turn the conversation is complete, the
   const { messageId: second } = await first.ask({ type: "prompt", content: "@@next@@" })
   const folder = join(runner.sandbox.root, "hub")
 
-  await until(() => existsSync(join(runner.sandbox.workDir, "proof.txt")), "the tool", 60_000)
+  await untilTrue(() => existsSync(join(runner.sandbox.workDir, "proof.txt")), "the tool")
   hub.kill("SIGKILL")
   await hub.exited
   hub = await startHub(folder)
@@ -62,18 +62,13 @@ test("after two kills of the hub during a turn the conversation is complete, the
   await between.until(
     () => between.answerTo(String(messageId)).length > 300,
     "first part of the answer",
-    60_000,
   )
   hub.kill("SIGKILL")
   await hub.exited
   hub = await startHub(folder)
 
   const last = await connectClient(url(), CLIENT_TOKEN, { from: between })
-  await last.until(
-    () => last.answerTo(String(second)) === "the next answer",
-    "the next answer",
-    60_000,
-  )
+  await last.until(() => last.answerTo(String(second)) === "the next answer", "the next answer")
   await last.until(() => last.queue().length === 0, "empty queue")
   expect(last.answerTo(String(messageId))).toBe(long)
   expect(last.gaps()).toBe(0)

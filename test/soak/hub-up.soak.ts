@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
 import { freePort } from "../kit/free-port.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
@@ -53,7 +53,7 @@ const restart = async (killed: Bun.Subprocess) => {
   killed.kill("SIGKILL")
   await killed.exited
   const next = await startUp()
-  await until(() => address().url !== before, "new address", 60_000)
+  await untilTrue(() => address().url !== before, "new address")
   return next
 }
 
@@ -61,7 +61,7 @@ const connect = () => connectClient(address().url, address().token, { session: "
 
 test("chat and sessions reach up, and after a SIGKILL during a turn the same OpenCode continues and every answer is complete", async () => {
   const first = await startUp()
-  await until(() => existsSync(addressFile()), "address", 60_000)
+  await untilTrue(() => existsSync(addressFile()), "address")
   expect(statSync(addressFile()).mode & 0o777).toBe(0o600)
 
   const hello = await sandpiper("chat", "good", "morning")
@@ -93,7 +93,7 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
     clientRequestId: "run",
   })
   await client.ask({ type: "prompt", content: "good evening", clientRequestId: "evening" })
-  await until(() => existsSync(join(sandbox.workDir, "started.txt")), "running tool", 60_000)
+  await untilTrue(() => existsSync(join(sandbox.workDir, "started.txt")), "running tool")
   const second = await restart(first)
   const again = await connect()
   await again.until(() => again.queue().length === 0, "empty queue", 120_000)
@@ -114,11 +114,7 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
     content: "good evening",
     clientRequestId: "cut",
   })
-  await again.until(
-    () => again.answerTo(String(cut)).length > 20,
-    "first part of the answer",
-    60_000,
-  )
+  await again.until(() => again.answerTo(String(cut)).length > 20, "first part of the answer")
   const third = await restart(second)
   const last = await connect()
   await last.until(() => last.queue().length === 0, "empty queue", 120_000)

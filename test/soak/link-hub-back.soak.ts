@@ -85,7 +85,7 @@ test.each([
       const client = await connectClient(hub.url, hub.clientToken, { session: SESSION })
       const clientRequestId = crypto.randomUUID()
       const { messageId } = await client.ask({ type: "prompt", content, clientRequestId })
-      await client.until(() => client.answerTo(String(messageId)) !== "", "answer", 60_000)
+      await client.until(() => client.answerTo(String(messageId)) !== "", "answer")
       client.close()
       return client.answerTo(String(messageId))
     }

@@ -46,7 +46,7 @@ beforeAll(async () => {
   )
   opened = await stage.open()
   page = opened.page
-}, 90_000)
+})
 afterAll(async () => {
   await stage.stop()
   await model.stop()

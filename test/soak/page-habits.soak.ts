@@ -116,7 +116,7 @@ test("a reader away from the end stays at the same words at every frame, while a
   expect(await readingMoved(page)).toEqual([])
   await slowDown(page, 1)
   await other.context.close()
-}, 90_000)
+})
 
 test("a page that follows an answer is at its end at every frame", async () => {
   model.on("followed", [text(LONG.slice(0, 6000), { chunks: 80, delayMs: 10 })])
@@ -142,7 +142,7 @@ test("a page that follows an answer is at its end at every frame", async () => {
   expect(await page.evaluate("(cancelAnimationFrame(window.watching), window.away)")).toEqual([])
   // Longer than the view: it was followed, not only shown.
   expect(await page.evaluate(`document.querySelector("#log").scrollTop > 0`)).toBe(true)
-}, 60_000)
+})
 
 test("a row that a person opened is open when its turn comes back into the document, and after a reload", async () => {
   await show("reader", ".turn-foot")
@@ -164,7 +164,7 @@ test("a row that a person opened is open when its turn comes back into the docum
   await page.locator(".turn-foot").first().waitFor()
   await toStart()
   expect(await row.getAttribute("aria-expanded")).toBe("true")
-}, 60_000)
+})
 
 test("messages of all conversations are found in the side, and Enter takes the text to the search layer", async () => {
   await show("elsewhere")
@@ -183,7 +183,7 @@ test("messages of all conversations are found in the side, and Enter takes the t
   await page.locator(".prose", { hasText: "Read twice." }).waitFor()
   expect(page.url()).toContain("/web:reader#m=")
   await field.fill("")
-}, 60_000)
+})
 
 test("a permission says which conversation asks for it and which command waits", async () => {
   model.on("outside", [
@@ -199,7 +199,7 @@ test("a permission says which conversation asks for it and which command waits",
   await page.waitForURL(at("outside"))
   await page.getByRole("button", { name: "Deny" }).click()
   await turnIsOver(page, "@@outside@@")
-}, 60_000)
+})
 
 test("the terminal keeps its shell over a reload, has a second one, follows the width of the panel, survives a flood, and F6 leaves it", async () => {
   await page.goto(at("reader", "terminal"))
@@ -257,7 +257,7 @@ test("the answer is copied as the Markdown that the agent wrote", async () => {
   await page.getByRole("button", { name: "Copy the answer as Markdown" }).click()
   await page.getByRole("button", { name: "Copied" }).waitFor()
   expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(written)
-}, 60_000)
+})
 
 test("J and K move in the list of conversations, until the person turns single keys off", async () => {
   await show("reader", ".row")
@@ -280,7 +280,7 @@ test("J and K move in the list of conversations, until the person turns single k
   await page.keyboard.press("j")
   expect(await focused()).toBe(first ?? "")
   await page.evaluate("localStorage.removeItem('single-keys')")
-}, 60_000)
+})
 
 test("on a phone Back closes the drawer, and a conversation that is chosen in it takes the drawer's place in the history", async () => {
   const phone = await stage.open({
@@ -311,4 +311,4 @@ test("on a phone Back closes the drawer, and a conversation that is chosen in it
   expect(await phone.page.evaluate<readonly number[]>(motion)).toEqual([0, 0, 4])
   expect([...problems, ...phone.problems]).toEqual([])
   await phone.context.close()
-}, 60_000)
+})

@@ -87,7 +87,7 @@ test("a page whose hub is killed four times during an answer stays logged in and
   await sendPrompt(page, "tell me")
   while (runner.busy() === 0) await Bun.sleep(20)
   runner.work(1)
-  await until(page, shown(0), 60_000)
+  await until(page, shown(0))
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()
@@ -104,7 +104,7 @@ test("a page whose hub is killed four times during an answer stays logged in and
     // These words are made while no hub runs.
     runner.work(1)
     await startHub()
-    await until(page, shown(kill + 1), 60_000)
+    await until(page, shown(kill + 1))
     expect(await wordsOnScreen()).toEqual(words(PIECES.slice(0, kill + 2).join("")))
     const [nowTurn, nowTop] = await firstTurn(page)
     expect([nowTurn, Math.abs(nowTop - top) <= 1]).toEqual([turn, true])

@@ -54,6 +54,6 @@ test("a message 9,000 before the end is found by its text, and its address opens
   expect(hit?.messageId).toBe("m999")
   const { origin } = new URL(page.url())
   await page.goto(`${origin}/c/s1/web:default#m=m999`)
-  await until(page, `document.body.innerText.includes("answer 999 of the kingfisher")`, 60_000)
+  await until(page, `document.body.innerText.includes("answer 999 of the kingfisher")`)
   expect(await nodes()).toBeLessThan(NODES)
 }, 120_000)

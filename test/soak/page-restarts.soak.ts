@@ -93,7 +93,7 @@ test("a page whose connection is cut 20 times during an answer shows every word 
   await turnIsOver(page, "@@before@@")
   const answer = scriptAnswer("cut", CUTS + 1)
   await sendPrompt(page, "@@cut@@")
-  await until(page, answer.shown(0), 60_000)
+  await until(page, answer.shown(0))
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -700)
   await page.getByRole("button", { name: "Newest" }).waitFor()
@@ -101,7 +101,7 @@ test("a page whose connection is cut 20 times during an answer shows every word 
   for (let index = 0; index < CUTS; index += 1) {
     wire.reset()
     answer.open(index)
-    await until(page, answer.shown(index + 1), 60_000)
+    await until(page, answer.shown(index + 1))
     const [nowTurn, nowTop] = await firstTurn(page)
     expect(nowTurn).toBe(turn)
     expect(Math.abs(nowTop - top)).toBeLessThanOrEqual(1)

@@ -47,7 +47,7 @@ test("an answer goes on after `up` is killed and started again, every word is sh
     ),
   )
   await sendPrompt(page, "@@killed@@")
-  await until(page, shown("a0"), 60_000)
+  await until(page, shown("a0"))
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()

@@ -271,4 +271,4 @@ test("two endpoints that a person adds in the settings both answer, also after o
   )
   await page.keyboard.press("Escape")
   await Promise.all(models.map((one) => one.stop()))
-}, 90_000)
+})

@@ -69,7 +69,7 @@ test("the first sandbox of a session begins with the base snapshot, and its agen
     messageId: "p1",
   })
   const client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: String(sessionId) })
-  await client.until(() => client.answerTo("p1") === "Hello.", "the answer", 50_000)
+  await client.until(() => client.answerTo("p1") === "Hello.", "the answer")
   client.close()
   const file = filesOf(sessionId, "workspace", "from-the-base.txt")
   expect(readFileSync(file, "utf8")).toBe("here\n")

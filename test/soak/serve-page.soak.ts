@@ -102,7 +102,6 @@ const typeUntil = (terminal: Frame, file: string): Promise<void> =>
       return existsSync(file)
     },
     `the file ${basename(file)} by a command in the terminal`,
-    60_000,
   )
 
 test("the page shows the terminal and the preview of a sandbox, also of one that sleeps", async () => {
@@ -163,7 +162,7 @@ test("the changes of a sandbox that sleeps are shown when the person asks again"
   await page.getByRole("button", { name: "Try again" }).click()
   const isAwake = () =>
     serve.listed().some(({ sessionId, status }) => sessionId === session && status === "running")
-  await untilTrue(async () => isAwake(), "the sandbox that was woken", 60_000)
+  await untilTrue(async () => isAwake(), "the sandbox that was woken")
   // Its agent takes a while to start on a busy machine.
   const changed = page.locator(".panel-body").getByText("seen.txt").first()
   await untilTrue(

@@ -64,7 +64,7 @@ test("a sandbox stays awake while a person types in its terminal, and sleeps wit
   })
   const session = String(sessionId)
   const life = async () => (await store.find(session))?.life
-  await untilTrue(async () => (await life())?.idleAt !== undefined, "the end of the turn", 60_000)
+  await untilTrue(async () => (await life())?.idleAt !== undefined, "the end of the turn")
   const wouldSleepAt = Number((await life())?.idleAt)
   const terminal = await openTerminal(session)
   // Opening the link has moved the time to sleep already.

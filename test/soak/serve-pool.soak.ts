@@ -75,7 +75,6 @@ const untilFull = () =>
   untilTrue(
     async () => stack.hub.find((await waiting())?.id ?? "")?.runner.git.isAccepted() === true,
     "a sandbox in the pool",
-    50_000,
   )
 const boxOf = (ref: string) =>
   JSON.parse(readFileSync(join(localRoot(), "boxes", ref, "box.json"), "utf8")) as {
@@ -102,7 +101,7 @@ test("a thread's first prompt is answered in a sandbox that was started ahead, a
   })
   const view = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: id })
   clients.push(view)
-  await view.until(() => view.answerTo("p1") === "Built.", "the answer", 50_000)
+  await view.until(() => view.answerTo("p1") === "Built.", "the answer")
   const workspace = join(localRoot(), "files", encodeURIComponent(id), "workspace")
   expect(readFileSync(join(workspace, "nest.txt"), "utf8")).toBe("twig\n")
   // The very process that waited has worked.
@@ -123,7 +122,7 @@ test("the config of a new session of the page reaches the agent in a sandbox tha
   const view = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: id })
   clients.push(view)
   const { messageId } = await view.ask({ type: "prompt", content: "@@wade@@" })
-  await view.until(() => view.answerTo(String(messageId)) === "Waded.", "the answer", 50_000)
+  await view.until(() => view.answerTo(String(messageId)) === "Waded.", "the answer")
   expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("Wade slowly, beak down.")
 }, 170_000)
 
@@ -168,7 +167,7 @@ test("two owners with git tokens get sandboxes that were started ahead, and git 
     })
     const view = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: id })
     clients.push(view)
-    await view.until(() => view.answerTo(prompt.messageId) === "Pushed.", "the answer", 50_000)
+    await view.until(() => view.answerTo(prompt.messageId) === "Pushed.", "the answer")
     expect(new Set(github.passwords(owner))).toEqual(new Set([token]))
     const pushed = await runToEnd(["git", "ls-remote", git.url(owner), "refs/heads/done"], {
       env: { PATH: process.env["PATH"] ?? "" },
@@ -196,7 +195,7 @@ test("the agent's git has the owner's token again after its runner was killed an
   )
   const cwd = readlinkSync(`/proc/${pid}/cwd`)
   process.kill(pid, "SIGKILL")
-  await untilTrue(() => stack.hub.find(id)?.activity().connected === false, "the cut link", 30_000)
+  await untilTrue(() => stack.hub.find(id)?.activity().connected === false, "the cut link")
   // The same program in the same sandbox, as its supervisor starts it. The fleet waits a minute for it.
   restarted = Bun.spawn(argv, { env, cwd, stdin: "ignore", stdout: "ignore", stderr: "ignore" })
   const before = github.passwords("carol").length

@@ -37,7 +37,7 @@ const watch = async (session: string): Promise<TestClient> => {
 const toolsOf = async (view: TestClient, name: string): Promise<readonly string[]> => {
   model.on(name, [text(`${name} done`)])
   const { messageId } = await view.ask({ type: "prompt", content: `@@${name}@@` })
-  await view.until(() => view.answerTo(String(messageId)) === `${name} done`, name, 50_000)
+  await view.until(() => view.answerTo(String(messageId)) === `${name} done`, name)
   const request = model.requests.findLast(({ messages }) => JSON.stringify(messages).includes(name))
   return (request?.tools ?? []).map((one) => one.function.name)
 }
@@ -61,16 +61,12 @@ const stop = async () => {
 }
 const present = async () => (await listed()).filter(({ status }) => status !== "terminated")
 const isFull = () =>
-  untilTrue(
-    async () => {
-      const sandboxes = await present().catch(() => [])
-      return sandboxes.some(
-        ({ sessionId, status }) => sessionId.startsWith("warm-") && status === "running",
-      )
-    },
-    "a sandbox of the pool",
-    50_000,
-  )
+  untilTrue(async () => {
+    const sandboxes = await present().catch(() => [])
+    return sandboxes.some(
+      ({ sessionId, status }) => sessionId.startsWith("warm-") && status === "running",
+    )
+  }, "a sandbox of the pool")
 
 beforeAll(async () => {
   model = await startScriptedModel({ title: "A title of the model" })
@@ -84,10 +80,10 @@ afterAll(async () => {
     // A `serve` without a pool ends the sandboxes that wait in it.
     await stop()
     start(0)
-    await untilTrue(async () => (await listed().catch(() => [])).length > 0, "serve", 50_000)
+    await untilTrue(async () => (await listed().catch(() => [])).length > 0, "serve")
     for (const { sessionId } of await present())
       await call("POST", `/api/sandbox/${sessionId}/terminate`)
-    await untilTrue(async () => (await present()).length === 0, "end of the sandboxes", 30_000)
+    await untilTrue(async () => (await present()).length === 0, "end of the sandboxes")
   } finally {
     await stop()
     await model.stop()
@@ -130,12 +126,12 @@ test("a child session has the tools of its parent and the title that its parent 
   ])
   const { messageId } = await parent.ask({ type: "prompt", content: "@@brood@@" })
   const isAnswered = () => parent.answerTo(String(messageId)) === "A child counts."
-  await parent.until(isAnswered, "the child", 50_000)
+  await parent.until(isAnswered, "the child")
   const child = (await listed()).find(({ sessionId }) => sessionId.startsWith("child-"))
   const view = await watch(child?.sessionId ?? "")
   const answer = (said: string) =>
     view.messages().some(({ parts }) => parts.some((part) => part.text === said))
-  await view.until(() => answer("Three."), "the answer of the child", 50_000)
+  await view.until(() => answer("Three."), "the answer of the child")
   // The parent's requests name the task too, in the call of its tool.
   const isOfChild = (sent: unknown) =>
     JSON.stringify(sent).includes("@@count-chicks@@") && !JSON.stringify(sent).includes("@@brood@@")
@@ -154,12 +150,12 @@ test("a sandbox that is paused while a prompt waits for its agent answers the pr
   const view = await watch("early")
   model.on("early", [text("Answered.")])
   const { messageId } = await view.ask({ type: "prompt", content: "@@early@@" })
-  await untilTrue(async () => (await statusOf("early")) === "running", "the runner", 50_000)
+  await untilTrue(async () => (await statusOf("early")) === "running", "the runner")
   // The runner is connected, and OpenCode in it starts.
   expect(view.queue()).toHaveLength(1)
   expect((await call("POST", "/api/sandbox/early/pause")).status).toBe(200)
-  await view.until(() => view.answerTo(String(messageId)) === "Answered.", "the answer", 50_000)
-  await untilTrue(async () => (await statusOf("early")) === "paused", "the sleep", 50_000)
+  await view.until(() => view.answerTo(String(messageId)) === "Answered.", "the answer")
+  await untilTrue(async () => (await statusOf("early")) === "paused", "the sleep")
 }, 170_000)
 
 test("a link to the terminal or a tunnel of a paused or hibernated sandbox opens", async () => {
@@ -171,7 +167,7 @@ test("a link to the terminal or a tunnel of a paused or hibernated sandbox opens
     model.on("tunnel", [tool("register_tunnel", tunnel), text("Open.")])
     const asked = await call("POST", "/sessions/early/prompt", { content: "@@tunnel@@" })
     const messageId = String(asked.body["messageId"])
-    await view.until(() => view.answerTo(messageId) === "Open.", "the tunnel", 50_000)
+    await view.until(() => view.answerTo(messageId) === "Open.", "the tunnel")
     for (const verb of ["pause", "hibernate"])
       for (const to of ["terminal", "tunnel:web"]) {
         const asleep = await call("POST", `/api/sandbox/early/${verb}?wait=1`)
@@ -195,7 +191,7 @@ test("a thread that is stopped runs nothing that was queued, and sleeps", async 
   const session = String(body["sessionId"])
   await call("POST", "/api/threads/T:1/prompt", { message: "run: echo later" })
   expect((await call("POST", "/api/threads/T:1/stop")).status).toBe(200)
-  await untilTrue(async () => (await statusOf(session)) === "paused", "the sleep", 50_000)
+  await untilTrue(async () => (await statusOf(session)) === "paused", "the sleep")
   const view = await watch(session)
   expect(view.queue()).toEqual([])
   expect(JSON.stringify(view.messages())).not.toContain("gave:")

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { chmod, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { signControlToken } from "../../src/lib/control-token.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { type ScriptedModel, startScriptedModel } from "../kit/model.ts"
 import { createSandbox, type Sandbox, scriptedConfig, startRunner } from "../kit/runner.ts"
 import { startTestSessionAgent } from "../kit/session-agent.ts"
@@ -61,18 +61,17 @@ test("a service starts again after the agent is ready, and not while the agent s
   })
   expect(started.status).toBe(200)
   const starts = async () => (await Bun.file(path("starts")).text()).split("\n").length - 1
-  await until(() => existsSync(path("starts")), "the first start")
+  await untilTrue(() => existsSync(path("starts")), "the first start")
   await first.daemon.stop(END)
 
   const opencode = await heldOpenCode()
   const second = await startRunner(agent, { OPENCODE_BIN: opencode }, { in: sandbox })
-  await until(() => existsSync(path("asked")), "the start of OpenCode")
+  await untilTrue(() => existsSync(path("asked")), "the start of OpenCode")
   const listed = await fetch(`${second.gatewayUrl}/api/services`, { headers: await control() })
   expect(await listed.json()).toMatchObject({ services: [{ name: "web", status: "stopped" }] })
   expect(await starts()).toBe(1)
   await writeFile(path("gate"), "")
-  const deadline = Date.now() + 50_000
-  while ((await starts()) < 2 && Date.now() < deadline) await Bun.sleep(20)
+  await untilTrue(async () => (await starts()) >= 2, "the second start")
   expect(await starts()).toBe(2)
   const ready = second.log.findIndex((line) => line.includes('"agent.healthy"'))
   expect(ready).toBeGreaterThan(-1)

@@ -44,7 +44,7 @@ describe("a killed runner", () => {
   }
   /** Two starts of the runner and of OpenCode take longer than the usual limit for a frame. */
   const completed = (id: string) =>
-    agent.until(() => answerOf(agent, id).of("complete").length > 0, `end of ${id}`, 50_000)
+    agent.until(() => answerOf(agent, id).of("complete").length > 0, `end of ${id}`)
   const idle = (from = 0) =>
     agent.until(
       () =>
@@ -54,7 +54,6 @@ describe("a killed runner", () => {
             (frame) => frame.type === "agentStatus" && frame.status === "idle" && !frame.messageId,
           ),
       "idle runner",
-      50_000,
     )
 
   test("a runner that is killed alone resumes its turn and sends the complete text once", async () => {

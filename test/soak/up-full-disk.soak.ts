@@ -49,10 +49,10 @@ test("a prompt on a full disk fails with one plain sentence, and the next one wo
   await terminal.seen("not an LLM._")
   fill()
   terminal.type("run: echo on-a-full-disk\r")
-  await terminal.seen("✗ the disk is full, so nothing can be stored: free some space", 20_000)
+  await terminal.seen("✗ the disk is full, so nothing can be stored: free some space")
   rmSync(join(disk, "filler"))
   terminal.type("run: echo with-room-$((40 + 2))\r")
-  await terminal.seen(/^ *with-room-42$/m, 60_000)
+  await terminal.seen(/^ *with-room-42$/m)
 })
 
 test("a turn during which the disk fills up ends visibly without a stack, and the next prompt works when there is room", async () => {
@@ -63,10 +63,10 @@ test("a turn during which the disk fills up ends visibly without a stack, and th
   await Bun.sleep(8000)
   rmSync(join(disk, "filler"))
   // OpenCode stores its session on the same disk: the turn has its words, or ends as failed.
-  await terminal.seen(/^ *late-43$|✗ OpenCode was stopped during the turn/m, 60_000)
+  await terminal.seen(/^ *late-43$|✗ OpenCode was stopped during the turn/m)
   await terminal.seen(/\n>$/)
   terminal.type("run: echo again-$((40 + 4))\r")
-  await terminal.seen(/^ *again-44$/m, 60_000)
+  await terminal.seen(/^ *again-44$/m)
   expect(terminal.child.exitCode).toBeNull()
   // No stack and no source reached the terminal.
   expect(terminal.raw()).not.toContain("bun:sqlite")

@@ -20,6 +20,7 @@ import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTestSessionAgent } from "../kit/session-agent.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 // Several starts of OpenCode in one test, also on a busy machine.
 setDefaultTimeout(240_000)
@@ -101,13 +102,10 @@ interface Seen {
 const snapshot = async () => (await (await hub("")).json()) as Seen
 /** The session as soon as it fulfils the condition. */
 const sessionWhen = async (condition: (seen: Seen) => boolean, what: string): Promise<Seen> => {
-  const deadline = Date.now() + LONG_MS
-  for (;;) {
-    const seen = await snapshot()
-    if (condition(seen)) return seen
-    if (Date.now() > deadline) throw new Error(`no ${what}: ${JSON.stringify(seen)}`)
-    await Bun.sleep(50)
-  }
+  let seen = await snapshot()
+  const isThere = async () => condition((seen = await snapshot()))
+  await untilTrue(isThere, () => `${what}: ${JSON.stringify(seen)}`, LONG_MS)
+  return seen
 }
 /** The session when no prompt is queued or running. */
 const settled = () => sessionWhen(({ queue }) => queue.length === 0, "empty queue")

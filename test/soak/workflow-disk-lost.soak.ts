@@ -53,14 +53,14 @@ test("a workflow whose sandbox loses its disk runs once and is reported as faile
   await api("POST", "/workflows/sync", { slug: "w", name: "W", data: { steps } })
   const { execution } = await api("POST", "/workflows/run", { workflowId: "w" })
   const id = String(execution?.["id"])
-  await booted.until(() => proof().exists(), "the first deployment", 60_000)
+  await booted.until(() => proof().exists(), "the first deployment")
   // At once: the hub may not have the acceptance, but it knows which disk it sent the order to.
   process.kill(booted.pid(), "SIGKILL")
   await booted.child.exited
   await rm(sandbox.stateDir, { recursive: true, force: true })
   booted = boot(sandbox)
   const read = async () => (await api("GET", `/executions/${id}`))["execution"]
-  await booted.until(async () => (await read())?.["status"] === "failed", "failure", 60_000)
+  await booted.until(async () => (await read())?.["status"] === "failed", "failure")
   expect(String((await read())?.["error"])).toContain("journal is lost")
   expect(await proof().text()).toBe("deployed\n")
 }, 150_000)

@@ -47,7 +47,7 @@ const ask = async (name: string, command: string): Promise<string> => {
   model.on(name, [tool("bash", { command, description: name }), text(`${name} is done`)])
   const { messageId } = await client.ask({ type: "prompt", content: `@@${name}@@` })
   const answer = () => client.answerTo(String(messageId))
-  await client.until(() => answer() === `${name} is done`, `the answer to ${name}`, 60_000)
+  await client.until(() => answer() === `${name} is done`, `the answer to ${name}`)
   const outputs = client
     .messages()
     .filter(({ promptId }) => promptId === messageId)

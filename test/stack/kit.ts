@@ -4,6 +4,7 @@ import { createConnection } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { playwrightModule } from "./places.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 interface Running {
   readonly stop: () => Promise<void>
@@ -38,17 +39,11 @@ const descendants = (pid: number): readonly number[] => {
   return children.flatMap((child) => [child, ...descendants(child)])
 }
 
-export const until = async (
+export const until = (
   condition: () => boolean | Promise<boolean>,
   what: string,
-  seconds = 60,
-): Promise<void> => {
-  const deadline = Date.now() + seconds * 1000
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`)
-    await Bun.sleep(50)
-  }
-}
+  seconds = 100,
+): Promise<void> => untilTrue(condition, what, seconds * 1000)
 
 export const listening = (port: number): Promise<void> =>
   until(

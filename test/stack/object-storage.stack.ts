@@ -9,7 +9,7 @@ import { systemClock } from "../../src/lib/clock.ts"
 import { presign } from "../../src/lib/s3-url.ts"
 import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { until } from "../hub/kit/until.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import { failureOf } from "../kit/failure-of.ts"
 import { silentLog } from "../kit/log.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
@@ -138,7 +138,7 @@ test("a file that the agent shows is stored in Swift, and a client reads it thro
   while ((await idOf()) === undefined) await Bun.sleep(20)
   const id = (await idOf()) ?? ""
   // The blob is deleted when Swift has the object.
-  await until(() => !existsSync(join(blobs, id)), "the end of the blob")
+  await untilTrue(() => !existsSync(join(blobs, id)), "the end of the blob")
   const key = `sandboxes/shown/artifacts/${id}`
   const signed = { method: "GET" as const, key, now: Date.now(), expiresSeconds: 60 }
   const object = await fetch(presign({ ...swift, ...swift.credentials }, signed))

@@ -133,4 +133,4 @@ test("the permission that the frames could not give is given by the person", asy
   await page.getByRole("button", { name: "Allow once" }).click()
   await turnIsOver(page, "@@held@@")
   expect(await Bun.file(join(stage.sandbox.workDir, "approved.txt")).text()).toBe("approved\n")
-}, 60_000)
+})

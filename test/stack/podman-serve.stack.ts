@@ -98,7 +98,7 @@ afterAll(async () => {
   await podman?.stop()
   await model?.stop()
   await place?.remove()
-}, 60_000)
+})
 
 const call = async (path: string, body?: object) => {
   const response = await fetch(`${server.url}${path}`, {

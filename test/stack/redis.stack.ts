@@ -72,7 +72,7 @@ test("another program finds the sandbox of a session, gets its changes, and find
   await redis.stop()
   await listened
   await keeper.want("s", "asleep")
-  await keeper.waitFor("s", ({ life }) => life.phase === "paused", AbortSignal.timeout(30_000))
+  await keeper.waitFor("s", ({ life }) => life.phase === "paused", AbortSignal.timeout(60_000))
   await startRedis()
   await until(() => found().includes('"containerUrl":null'), "the entry after the restart")
   await keeper.want("s", "ended")

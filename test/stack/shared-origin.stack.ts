@@ -57,7 +57,7 @@ beforeAll(async () => {
         : new Response(EVIL, { headers: { "content-type": "text/html" } }),
   })
   browser = await startBrowser()
-}, 60_000)
+})
 
 afterAll(async () => {
   await browser?.close()
@@ -98,16 +98,16 @@ test("a page below /t/evil/ cannot drive the terminal", async () => {
   const { results, url, origin } = await visit({})
   expect(url).toStartWith(`${origin}/t/evil/`)
   expect(results).toEqual(REFUSED)
-}, 60_000)
+})
 
 test("a page of a tunnel with its own host cannot drive the terminal", async () => {
   const { results, url } = await visit({ sandboxOrigin: "http://*--tunnel.localhost" })
   expect(url).toMatch(/^http:\/\/evil--tunnel\.localhost:\d+\/\?gateway=/)
   // Its origin is its own, with workers and cookies that do not reach the gateway's host.
   expect(results).toMatchObject({ socket: "refused", request: "refused", frame: "refused" })
-}, 60_000)
+})
 
 test("with ALLOW_SHARED_ORIGIN the same page gets in, so the attempts of this test are real", async () => {
   const { results } = await visit({ allowSharedOrigin: true })
   expect(results).toMatchObject({ socket: "got in", request: "got in", frame: "got in" })
-}, 60_000)
+})

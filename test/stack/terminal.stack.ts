@@ -13,7 +13,7 @@ beforeAll(async () => {
   ttyd = await startTtydDouble(["sh", "-i"])
   gateway = startTestGateway({ backends: { vscode: 1, vnc: 2, ttyd: ttyd.port } })
   browser = await startBrowser()
-}, 60_000)
+})
 
 afterAll(async () => {
   await browser?.close()
@@ -40,7 +40,7 @@ test("a command typed in the browser terminal runs in the sandbox and its output
   await page.evaluate('type("exit\\n")')
   await page.waitForFunction('document.body.dataset.closed === "1006"')
   await page.close()
-}, 60_000)
+})
 
 test("10 MB of terminal output arrive completely", async () => {
   const cookie = await logIn(gateway)
@@ -58,4 +58,4 @@ test("10 MB of terminal output arrive completely", async () => {
   socket.send(`0head -c 10000000 /dev/zero | tr '\\0' '\\176'; exit\n`)
   await over.promise
   expect(seen).toBe(10_000_000)
-}, 60_000)
+})

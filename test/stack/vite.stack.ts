@@ -77,4 +77,4 @@ test("a changed module updates the open page without a reload", async () => {
   expect(cookies).toMatchObject([{ name: "gateway_session", httpOnly: true, sameSite: "Lax" }])
   expect(await page.evaluate<string>("document.cookie")).toBe("")
   await page.close()
-}, 90_000)
+})

@@ -46,7 +46,7 @@ beforeAll(async () => {
   await listening(webPort)
   gateway = startTestGateway({ backends: { vscode: 1, vnc: webPort, ttyd: 3 } })
   browser = await startBrowser()
-}, 60_000)
+})
 
 afterAll(async () => {
   await browser?.close()
@@ -77,11 +77,11 @@ test("the browser shows the screen and its changes", async () => {
   expect(paint("blue")).toBe(true)
   await page.waitForFunction(`${shareOf(0, 0, 255)} > 0.9`, undefined, { timeout: 30_000 })
   await page.close()
-}, 90_000)
+})
 
 test("a browser without a token gets an error page instead of the screen", async () => {
   const page = await browser.newPage()
   await page.goto(`${gateway.url}/vnc/vnc.html?path=vnc/websockify&autoconnect=true`)
   expect(await page.textContent("h1")).toContain("A token is missing")
   await page.close()
-}, 30_000)
+})

@@ -63,7 +63,7 @@ beforeAll(async () => {
   })
   browser = await startBrowser()
   await until(async () => acceptsConnections(socket), "code-server")
-}, 90_000)
+})
 
 afterAll(async () => {
   await browser?.close()

@@ -91,7 +91,7 @@ test("a runner joins `wrangler dev` over ws://, answers a prompt, and is back af
     const client = await connectClient(hub.url, CLIENT_TOKEN, { session: SESSION })
     const clientRequestId = crypto.randomUUID()
     const { messageId } = await client.ask({ type: "prompt", content, clientRequestId })
-    await client.until(() => client.answerTo(String(messageId)) !== "", "answer", 60_000)
+    await client.until(() => client.answerTo(String(messageId)) !== "", "answer")
     client.close()
     return client.answerTo(String(messageId))
   }

@@ -2,6 +2,7 @@
 import type { Page } from "playwright-core"
 import type { ScriptedModel } from "../../kit/model.ts"
 import type { PageStage } from "../../kit/page.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 export interface Ground {
   readonly stage: PageStage
@@ -18,14 +19,8 @@ export const gate = (): { readonly opened: Promise<void>; readonly open: () => v
 }
 
 /** Waits for something outside of the page. */
-export const eventually = async (
+export const eventually = (
   what: string,
   isTrue: () => boolean | Promise<boolean>,
-  limitMs = 30_000,
-): Promise<void> => {
-  const deadline = Date.now() + limitMs
-  while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(`not in time: ${what}`)
-    await Bun.sleep(20)
-  }
-}
+  limitMs?: number,
+): Promise<void> => untilTrue(isTrue, what, limitMs)

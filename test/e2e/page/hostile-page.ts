@@ -189,10 +189,8 @@ export const testHostilePage = (ground: () => Ground): void => {
       collector: `http://sandpiper.localhost:${server.port}`,
     }
     const resultsOf = async (frame: Frame): Promise<Results> => {
-      await eventually(
-        "the attack is over",
-        () => frame.evaluate<boolean>("window.results !== undefined"),
-        50_000,
+      await eventually("the attack is over", () =>
+        frame.evaluate<boolean>("window.results !== undefined"),
       )
       return frame.evaluate<Results>("window.results")
     }

@@ -20,7 +20,7 @@ export const startGround = (options: {
     )
     const { page, problems } = await stage.open()
     shared = { stage, model, page, problems }
-  }, 90_000)
+  })
   afterAll(async () => {
     await shared?.stage.stop()
     await shared?.model.stop()

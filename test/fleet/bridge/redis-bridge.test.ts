@@ -12,21 +12,15 @@ import { createManualClock } from "../../kit/clock.ts"
 import { freePort } from "../../kit/free-port.ts"
 import { keeperOn, memoryProvider, silentLog } from "../kit/fleet.ts"
 import { type RedisDouble, startRedisDouble } from "../kit/redis-double.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean()
 })
 
-const limit = () => AbortSignal.timeout(30_000)
+const limit = () => AbortSignal.timeout(60_000)
 const isRunning = ({ life }: StoredSession) => life.phase === "running"
-const until = async (holds: () => boolean, what: string) => {
-  const deadline = Date.now() + 30_000
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`timeout: ${what}`)
-    await Bun.sleep(5)
-  }
-}
 
 const stage = async (
   redis: RedisDouble,
@@ -76,8 +70,8 @@ describe("the bridge to Redis", () => {
     const redis = await startRedisDouble()
     const { keeper } = await stage(redis)
     await keeper.want("s", "running")
-    await until(() => entry(redis)?.["containerUrl"] !== undefined, "the entry")
-    await until(() => entry(redis)?.["containerUrl"] !== null, "its address")
+    await untilTrue(() => entry(redis)?.["containerUrl"] !== undefined, "the entry")
+    await untilTrue(() => entry(redis)?.["containerUrl"] !== null, "its address")
     expect(entry(redis)).toEqual({
       providerSandboxId: "sp-s-1",
       provider: "noop",
@@ -85,10 +79,10 @@ describe("the bridge to Redis", () => {
       isNewProvision: false,
     })
     expect(redis.values.get("sandbox:s")?.seconds).toBe(86_400)
-    await until(() => redis.commands.at(-1)?.[0] === "PUBLISH", "the message")
+    await untilTrue(() => redis.commands.at(-1)?.[0] === "PUBLISH", "the message")
     expect(redis.commands.at(-1)).toEqual(["PUBLISH", "sandbox:s", JSON.stringify(entry(redis))])
     await keeper.want("s", "ended")
-    await until(() => entry(redis) === undefined, "the deletion")
+    await untilTrue(() => entry(redis) === undefined, "the deletion")
   })
 
   test("the entry of a former sandbox is deleted before the next one exists", async () => {
@@ -97,9 +91,9 @@ describe("the bridge to Redis", () => {
     const gate = Promise.withResolvers<void>()
     const { keeper } = await stage(redis, { beforeCreate: () => gate.promise })
     await keeper.want("s", "running")
-    await until(() => entry(redis) === undefined, "the deletion")
+    await untilTrue(() => entry(redis) === undefined, "the deletion")
     gate.resolve()
-    await until(() => entry(redis)?.["providerSandboxId"] === "sp-s-1", "the new entry")
+    await untilTrue(() => entry(redis)?.["providerSandboxId"] === "sp-s-1", "the new entry")
   })
 
   test("a sleeping sandbox stays known without an address", async () => {
@@ -108,7 +102,7 @@ describe("the bridge to Redis", () => {
     await keeper.want("s", "running")
     await keeper.waitFor("s", isRunning, limit())
     await keeper.want("s", "asleep")
-    await until(() => entry(redis)?.["containerUrl"] === null, "the entry without an address")
+    await untilTrue(() => entry(redis)?.["containerUrl"] === null, "the entry without an address")
     expect(entry(redis)).toMatchObject({ providerSandboxId: "sp-s-1" })
   })
 
@@ -116,12 +110,12 @@ describe("the bridge to Redis", () => {
     const redis = await startRedisDouble()
     const { keeper } = await stage(redis)
     await keeper.want("s", "running")
-    await until(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
+    await untilTrue(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
     const before = redis.commands.length
     for (const busy of [true, false, true, false])
       await keeper.runner("s", { generation: 1, linked: true, busy })
     await keeper.want("s", "ended")
-    await until(() => entry(redis) === undefined, "the deletion")
+    await untilTrue(() => entry(redis) === undefined, "the deletion")
     const since = redis.commands.slice(before).map(([name]) => name)
     expect(since.filter((name) => name === "SET")).toEqual([])
   })
@@ -130,9 +124,9 @@ describe("the bridge to Redis", () => {
     const redis = await startRedisDouble()
     const { keeper, store } = await stage(redis)
     await keeper.want("s", "running")
-    await until(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
+    await untilTrue(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
     await store.forget("s")
-    await until(() => entry(redis) === undefined, "the deletion")
+    await untilTrue(() => entry(redis) === undefined, "the deletion")
   })
 
   test("without a Redis the sandboxes live as before, and the entry is written when it is back", async () => {
@@ -145,23 +139,26 @@ describe("the bridge to Redis", () => {
     )
     await keeper.want("s", "running")
     expect((await keeper.waitFor("s", isRunning, limit()))?.life.ref).toBe("sp-s-1")
-    await until(() => warnings.length > 0, "the warning")
+    await untilTrue(() => warnings.length > 0, "the warning")
     expect(warnings).toHaveLength(1)
     expect(warnings.join()).toContain("bridge.redis-down")
     expect(warnings.join()).not.toContain("a-password-of-redis")
     const back = await startRedisDouble(port)
     cleanups.push(back.stop)
-    await until(() => entry(back)?.["providerSandboxId"] === "sp-s-1", "the entry after the outage")
+    await untilTrue(
+      () => entry(back)?.["providerSandboxId"] === "sp-s-1",
+      "the entry after the outage",
+    )
   })
 
   test("a cut connection is opened again and nothing is lost", async () => {
     const redis = await startRedisDouble()
     const { keeper } = await stage(redis)
     await keeper.want("s", "running")
-    await until(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
+    await untilTrue(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
     redis.cut()
     await keeper.want("s", "ended")
-    await until(() => entry(redis) === undefined, "the deletion over a new connection")
+    await untilTrue(() => entry(redis) === undefined, "the deletion over a new connection")
   })
 
   for (const mode of ["lie", "error"] as const)
@@ -172,7 +169,7 @@ describe("the bridge to Redis", () => {
       const { keeper, store } = await stage(redis)
       await keeper.want("s", "running")
       await keeper.waitFor("s", isRunning, limit())
-      await until(() => redis.commands.length > 2, "the commands of the bridge")
+      await untilTrue(() => redis.commands.length > 2, "the commands of the bridge")
       expect((await store.find("s"))?.life.ref).toBe("sp-s-1")
       await keeper.want("s", "ended")
       const ended = await keeper.waitFor("s", ({ life }) => life.phase === "ended", limit())
@@ -186,12 +183,12 @@ describe("the bridge to Redis", () => {
     const { keeper, warnings } = await stage(redis, { clock })
     await keeper.want("s", "running")
     await keeper.waitFor("s", isRunning, limit())
-    await until(() => redis.commands.length > 0, "the first command")
+    await untilTrue(() => redis.commands.length > 0, "the first command")
     clock.advance(5000)
-    await until(() => warnings.length > 0, "the warning")
+    await untilTrue(() => warnings.length > 0, "the warning")
     redis.setMode("work")
     clock.advance(1000)
-    await until(() => entry(redis)?.["providerSandboxId"] === "sp-s-1", "the entry")
+    await untilTrue(() => entry(redis)?.["providerSandboxId"] === "sp-s-1", "the entry")
   })
 
   test("every hour all entries are written again, also those that Redis has lost", async () => {
@@ -199,13 +196,13 @@ describe("the bridge to Redis", () => {
     const clock = createManualClock(Date.now())
     const { keeper, bridge } = await stage(redis, { clock })
     await keeper.want("s", "running")
-    await until(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
+    await untilTrue(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
     bridge.start()
     redis.values.clear()
-    await until(() => entry(redis) !== undefined, "the entry after the start")
+    await untilTrue(() => entry(redis) !== undefined, "the entry after the start")
     redis.values.clear()
     clock.advance(3_600_000)
-    await until(() => {
+    await untilTrue(() => {
       // The hour may have passed during a command, whose next attempt needs time, too.
       clock.advance(100)
       return entry(redis) !== undefined

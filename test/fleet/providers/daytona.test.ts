@@ -60,7 +60,7 @@ const spec = (session: string): SandboxSpec => ({
   idleMs: 900_000,
   lifeMs: 86_400_000,
 })
-const limit = () => AbortSignal.timeout(30_000)
+const limit = () => AbortSignal.timeout(60_000)
 
 describe("sandboxes of Daytona", () => {
   let double: DaytonaDouble

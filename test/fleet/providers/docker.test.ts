@@ -15,6 +15,7 @@ import {
   startSandbox,
   valueOf,
 } from "../provider-contract.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
 
@@ -144,7 +145,6 @@ describe("a sandbox of the provider docker", () => {
     const pid = Number(readFileSync(child, "utf8"))
     controller.abort()
     expect(await running).toMatchObject({ is: "unknown" })
-    const deadline = Date.now() + 30_000
     const isAlive = () => {
       try {
         return !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ")
@@ -152,8 +152,7 @@ describe("a sandbox of the provider docker", () => {
         return false
       }
     }
-    while (isAlive() && Date.now() < deadline) await Bun.sleep(5)
-    expect(isAlive()).toBe(false)
+    await untilTrue(() => !isAlive(), "end of the process")
   })
 
   test("a snapshot that its sandbox still uses is removed, and its image goes with the sandbox", async () => {

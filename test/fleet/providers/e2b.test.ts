@@ -64,7 +64,7 @@ const spec: SandboxSpec = {
   idleMs: 900_000,
   lifeMs: 86_400_000,
 }
-const limit = () => AbortSignal.timeout(30_000)
+const limit = () => AbortSignal.timeout(60_000)
 
 describe("sandboxes of E2B", () => {
   let double: E2bDouble

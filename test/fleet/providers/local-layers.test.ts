@@ -18,7 +18,7 @@ import { openLayers } from "../../../src/fleet/providers/local-layers.ts"
 const root = mkdtempSync(join(tmpdir(), "local-layers-"))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-const limit = () => AbortSignal.timeout(30_000)
+const limit = () => AbortSignal.timeout(60_000)
 
 test("a snapshot on twenty layers is one layer with all files, and the layers below it are deleted when nothing uses them", async () => {
   const layers = openLayers(join(root, "store"), undefined)

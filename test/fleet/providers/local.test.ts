@@ -15,6 +15,7 @@ import type { SandboxProvider, SandboxSpec } from "../../../src/fleet/providers/
 import { findCgroups } from "../../../src/fleet/providers/local-cgroups.ts"
 import { createLocalProvider } from "../../../src/fleet/providers/local.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const root = mkdtempSync(join(tmpdir(), "local-sandboxes-"))
 const program = join(root, "stand-in")
@@ -54,21 +55,17 @@ const spec = (session: string, generation = 1, snapshot?: string): SandboxSpec =
   idleMs: 1000,
   lifeMs: 1000,
 })
-const limit = () => AbortSignal.timeout(5000)
+const limit = () => AbortSignal.timeout(60_000)
 const workspace = (session: string, file: string) =>
   join(root, "fleet/files", session, "workspace", file)
 const beats = (session: string) => {
   const file = workspace(session, "beats.txt")
   return existsSync(file) ? readFileSync(file, "utf8").length : 0
 }
-const until = async (holds: () => boolean, what: string) => {
-  for (let attempt = 0; attempt < 200 && !holds(); attempt++) await Bun.sleep(20)
-  if (!holds()) throw new Error(`timeout: ${what}`)
-}
 const startOne = async (session: string) => {
   const made = await provider.create(spec(session), limit())
   expect(made).toEqual({ is: "ok", value: { ref: `sp-${session}-1` } })
-  await until(() => beats(session) > 2, "the first beats")
+  await untilTrue(() => beats(session) > 2, "the first beats")
   return `sp-${session}-1`
 }
 
@@ -82,7 +79,7 @@ describe("a local sandbox", () => {
       const { environment, ...rest } = spec(session)
       const made = { ...rest, environment: { ...environment, SANDPIPER_SERVICES: given } }
       expect(await provider.create(made, limit())).toMatchObject({ is: "ok" })
-      await until(() => beats(session) > 0, "the first beats")
+      await untilTrue(() => beats(session) > 0, "the first beats")
       expect(readFileSync(workspace(session, "services.txt"), "utf8")).toBe(`${started}\n`)
       await provider.terminate(`sp-${session}-1`)
     }
@@ -105,7 +102,7 @@ describe("a local sandbox", () => {
     expect(await provider.look(ref)).toMatchObject({ value: { state: "paused" } })
     expect(await provider.pause(ref)).toMatchObject({ is: "ok" })
     await provider.resume(ref, { idleMs: 1, lifeMs: 1 })
-    await until(() => beats("freeze") > frozen, "beats after the resume")
+    await untilTrue(() => beats("freeze") > frozen, "beats after the resume")
   })
 
   test("a snapshot is restored in a new sandbox at the same path, after the first one has ended", async () => {
@@ -114,7 +111,7 @@ describe("a local sandbox", () => {
     const made = await provider.snapshot(ref, "disk", limit())
     const id = made.is === "ok" ? made.value.id : ""
     const before = beats("keep")
-    await until(() => beats("keep") > before, "beats after the snapshot")
+    await untilTrue(() => beats("keep") > before, "beats after the snapshot")
     await provider.terminate(ref)
     expect(existsSync(workspace("keep", "work.txt"))).toBe(false)
     await provider.create(spec("keep", 2, id), limit())
@@ -140,7 +137,7 @@ describe("a local sandbox", () => {
       readonly process: { readonly pid: number }
     }
     process.kill(box.process.pid, "SIGKILL")
-    await until(() => !existsSync(`/proc/${box.process.pid}`), "the end of the process")
+    await untilTrue(() => !existsSync(`/proc/${box.process.pid}`), "the end of the process")
     expect(await provider.look(ref)).toMatchObject({ value: { state: "stopped" } })
     await provider.resume(ref, { idleMs: 1, lifeMs: 1 })
     expect(await provider.look(ref)).toMatchObject({ value: { state: "running" } })
@@ -169,7 +166,7 @@ describe("a local sandbox", () => {
     expect(await provider.create({ ...spec("half", 2), image }, limit())).toMatchObject({
       is: "ok",
     })
-    await until(() => beats("half") > 2, "beats of the next sandbox")
+    await untilTrue(() => beats("half") > 2, "beats of the next sandbox")
   })
 
   test("a command runs in the workspace and is killed at its limit", async () => {
@@ -195,8 +192,8 @@ describe("a local sandbox", () => {
     await provider.terminate(ref)
     // Without a cgroup a process whose parents have ended is missed.
     if (findCgroups().root === undefined) process.kill(pid, "SIGKILL")
-    await until(() => !existsSync(`/proc/${pid}`), "the end of the process")
-  }, 30_000)
+    await untilTrue(() => !existsSync(`/proc/${pid}`), "the end of the process")
+  })
 
   test("a pipe or a socket in the workspace does not prevent a snapshot, which leaves it out", async () => {
     const ref = await startOne("pipe")

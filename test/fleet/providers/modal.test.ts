@@ -72,7 +72,7 @@ const spec = (session: string, change: Partial<SandboxSpec> = {}): SandboxSpec =
   lifeMs: 100_000_000,
   ...change,
 })
-const limit = () => AbortSignal.timeout(30_000)
+const limit = () => AbortSignal.timeout(60_000)
 /** Codes of gRPC. */
 const RESOURCE_EXHAUSTED = 8
 const UNAVAILABLE = 14

@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileS
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { argvOf, startRunner, startScript } from "../../../src/fleet/providers/start-runner.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "start-runner-"))
 const pidFile = join(folder, "pid")
@@ -20,9 +21,7 @@ const isAlive = (pid: number): boolean => {
 }
 const commandName = (pid: number) =>
   existsSync(`/proc/${pid}/comm`) ? readFileSync(`/proc/${pid}/comm`, "utf8").trim() : ""
-const until = async (holds: () => boolean) => {
-  while (!holds()) await Bun.sleep(5)
-}
+const until = (holds: () => boolean) => untilTrue(holds, "true condition")
 const pidIn = () => (existsSync(pidFile) ? Number(readFileSync(pidFile, "utf8")) : 0)
 const start = async (former: number) => {
   const paths = { start: join(folder, "start.sh"), pidFile, log: join(folder, "log") }

@@ -7,7 +7,7 @@ import type { RequestFields, RequestResult, RequestType } from "../../../src/wir
 import { startFakeRunner } from "../kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../kit/local-hub.ts"
-import { until } from "../kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 let setup: TestLocalHub
 
@@ -195,7 +195,7 @@ describe("workflows", () => {
     await request("workflow-sync", { name: "Runs", data })
     const { execution } = await request("workflow-run", { workflowId: "runs", variables: { a: 1 } })
     const executionId = String(execution["id"])
-    await until(() => orders().some((order) => order.executionId === executionId), "order")
+    await untilTrue(() => orders().some((order) => order.executionId === executionId), "order")
     expect(orders().find((order) => order.executionId === executionId)?.payload).toMatchObject({
       kind: "run",
       payload: { workflow: data, variables: { a: 1 } },
@@ -215,7 +215,7 @@ describe("workflows", () => {
     }
     expect(await approve()).toEqual({ status: 200, body: { ok: true, status: "running" } })
     expect((await approve()).status).toBe(409)
-    await until(
+    await untilTrue(
       () => orders().filter((order) => order.executionId === executionId).length === 2,
       "resume",
     )
@@ -251,9 +251,9 @@ describe("workflows", () => {
     const { execution } = await request("workflow-run", { workflowId: "lost" })
     const executionId = String(execution["id"])
     const ordered = () => orders().filter((order) => order.executionId === executionId).length
-    await until(() => ordered() === 1, "order")
+    await untilTrue(() => ordered() === 1, "order")
     setup.runner.uplink.redial("the test cuts the link")
-    await until(() => ordered() === 2, "second order")
+    await untilTrue(() => ordered() === 2, "second order")
     const envelope = { ok: true, status: "ok", executionId } as const
     setup.runner.send({ type: "workflow-execution-result", executionId, envelope })
     const get = () => request("execution-api", { action: "get", payload: { executionId } })
@@ -262,7 +262,7 @@ describe("workflows", () => {
     // An order sent after the reconnect arrives after all frames that the reconnect causes.
     await request("workflow-sync", { name: "After", data })
     const { execution: after } = await request("workflow-run", { workflowId: "after" })
-    await until(() => orders().some((order) => order.executionId === after["id"]), "order")
+    await untilTrue(() => orders().some((order) => order.executionId === after["id"]), "order")
     expect(ordered()).toBe(2)
   })
 
@@ -271,7 +271,7 @@ describe("workflows", () => {
     const { execution } = await request("workflow-run", { workflowId: "stopped" })
     const executionId = String(execution["id"])
     await request("execution-api", { action: "cancel", payload: { executionId } })
-    await until(
+    await untilTrue(
       () =>
         setup.runner.frames.some(
           (frame) =>
@@ -292,7 +292,7 @@ describe("workflows", () => {
     const cancelled = async () => {
       const { execution } = await request("workflow-run", { workflowId: "late" })
       const executionId = String(execution["id"])
-      await until(() => orders().some((order) => order.executionId === executionId), "order")
+      await untilTrue(() => orders().some((order) => order.executionId === executionId), "order")
       await request("execution-api", { action: "cancel", payload: { executionId } })
       return executionId
     }
@@ -314,7 +314,7 @@ describe("workflows", () => {
     })
     const decided = () =>
       orders().find((order) => order.executionId === waiting && order.payload.kind === "resume")
-    await until(() => decided() !== undefined, "denial")
+    await untilTrue(() => decided() !== undefined, "denial")
     expect(decided()?.payload).toMatchObject({ decision: "deny", resumeToken: "token" })
     for (const id of [finished, waiting]) {
       const { execution } = await get(id)
@@ -327,13 +327,7 @@ describe("workflows", () => {
     setup.runner.frames.flatMap((frame) => (frame.type === "workflow-execute" ? [frame] : []))
 })
 
-const waitFor = async (condition: () => Promise<boolean>) => {
-  const deadline = Date.now() + 10_000
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error("the condition did not become true within 10 s")
-    await Bun.sleep(10)
-  }
-}
+const waitFor = (condition: () => Promise<boolean>) => untilTrue(condition, "true condition")
 
 describe("webhook", () => {
   test("a webhook starts its workflow with the right secret and is refused with a wrong one", async () => {

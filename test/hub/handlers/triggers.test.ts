@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestLocalHub } from "../kit/local-hub.ts"
-import { until } from "../kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 test("a schedule fires when it is due, once for all missed times, and not while it is disabled", async () => {
   const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
@@ -18,14 +18,14 @@ test("a schedule fires when it is due, once for all missed times, and not while 
   clock.advance(29_000)
   expect(runner.prompts).toEqual([])
   clock.advance(2000)
-  await until(() => runner.prompts.length === 1, "prompt")
+  await untilTrue(() => runner.prompts.length === 1, "prompt")
   expect(runner.prompts[0]).toMatchObject({
     content: "what is new?",
     messageId: `${trigger.id}@${trigger.nextAt}`,
   })
-  await until(() => hub.find("s1")?.status().working === 0, "end of the turn")
+  await untilTrue(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
-  await until(() => runner.prompts.length === 2, "next prompt")
+  await untilTrue(() => runner.prompts.length === 2, "next prompt")
   await request("update", { triggerId: trigger.id, enabled: false })
   clock.advance(7_200_000)
   await Bun.sleep(50)

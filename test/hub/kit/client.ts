@@ -6,7 +6,7 @@ import type {
   QueuedPrompt,
   Snapshot,
 } from "../../../src/wire/clients/conversation.ts"
-import { until } from "./until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 type ReceivedEvent =
   | Snapshot
@@ -124,7 +124,7 @@ export const connectClient = async (
   })
   const resume = options.cursor !== undefined || from !== undefined
   socket.send(JSON.stringify({ type: "subscribe", ...(resume && { cursor }) }))
-  await until(() => isSubscribed, "snapshot or changes")
+  await untilTrue(() => isSubscribed, "snapshot or changes")
 
   return {
     messages: () => [...messages.values()],
@@ -151,7 +151,7 @@ export const connectClient = async (
       socket.send(JSON.stringify({ ...message, clientRequestId }))
       return reply
     },
-    until,
+    until: untilTrue,
     isOpen: () => socket.readyState === WebSocket.OPEN,
     close: () => socket.close(),
   }

@@ -1,6 +1,6 @@
 /** A client of the lobby, like the sidebar of the page: it keeps the list of sessions by the events that it gets. */
 import type { ListedSession, LobbyEvent } from "../../../src/wire/clients/lobby.ts"
-import { until } from "./until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 export interface LobbyClient {
   readonly sessions: () => readonly ListedSession[]
@@ -32,7 +32,7 @@ export const connectLobby = async (url: string, token: string): Promise<LobbyCli
     socket.addEventListener("error", () => reject(new Error("the hub refused the lobby")))
   })
   socket.send('{"type":"subscribe"}')
-  await until(() => events.length > 0, "the list of sessions")
+  await untilTrue(() => events.length > 0, "the list of sessions")
   return {
     sessions: () => [...sessions.values()],
     find: (id) => sessions.get(id),

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import type { ArtifactObjects } from "../../../src/hub/session/ports.ts"
 import { type Core, createCore } from "../kit/core.ts"
-import { until } from "../kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const origin = { channelType: "web", channelId: "default", turnId: "t1" }
 const file = (path: string, content: string) => ({
@@ -25,7 +25,7 @@ const storage = () => {
     get: () => Promise.reject(new Error("this test reads nothing")),
   }
   const next = async (error?: Error) => {
-    await until(() => waiting.length > 0, "an upload")
+    await untilTrue(() => waiting.length > 0, "an upload")
     const { id, settle } = waiting.shift()!
     settle(error)
     return id
@@ -49,13 +49,13 @@ describe("a file that the agent shows", () => {
     const { objects, stored, waiting, next } = storage()
     const { core, show } = open(objects)
     show(file("a.txt", "one"), file("b.txt", "two"))
-    await until(() => waiting.length === 1, "the first upload")
+    await untilTrue(() => waiting.length === 1, "the first upload")
     expect(core.blobs.size).toBe(2)
     const first = await next()
-    await until(() => waiting.length === 1, "the second upload")
+    await untilTrue(() => waiting.length === 1, "the second upload")
     expect(core.blobs.has(first)).toBe(false)
     await next()
-    await until(() => core.blobs.size === 0, "no blob")
+    await untilTrue(() => core.blobs.size === 0, "no blob")
     expect([...stored.values()].toSorted()).toEqual(["text/plain one", "text/plain two"])
     show(file("a.txt", "one"))
     expect(waiting).toEqual([])
@@ -67,11 +67,11 @@ describe("a file that the agent shows", () => {
     const { core, show } = open(objects)
     show(file("a.txt", "one"))
     await next(new Error("the object storage answered 503"))
-    await until(() => core.reports.includes("hub.artifact-not-moved"), "the failure")
+    await untilTrue(() => core.reports.includes("hub.artifact-not-moved"), "the failure")
     expect([core.blobs.size, waiting.length]).toEqual([1, 0])
     core.clock.advance(300_000)
     await next()
-    await until(() => core.blobs.size === 0, "no blob")
+    await untilTrue(() => core.blobs.size === 0, "no blob")
     expect(stored.size).toBe(1)
   })
 
@@ -84,7 +84,7 @@ describe("a file that the agent shows", () => {
     restarted.session.recover([])
     await next()
     expect(await next()).toBe(id)
-    await until(() => restarted.blobs.size === 0, "no blob")
+    await untilTrue(() => restarted.blobs.size === 0, "no blob")
     expect([...stored.keys()]).toEqual([id])
     expect(restarted.session.artifactType(id)).toBe("text/plain")
   })
@@ -95,7 +95,7 @@ describe("a file that the agent shows", () => {
     show(file("a.txt", "one"))
     const [id = ""] = shownIds(core)
     await next()
-    await until(() => core.blobs.size === 0, "no blob")
+    await untilTrue(() => core.blobs.size === 0, "no blob")
     core.blobs.set(id, btoa("one"))
     core.restart().session.recover([])
     expect(core.blobs.size).toBe(0)
@@ -116,16 +116,16 @@ describe("a file that the agent shows", () => {
       },
     })
     showIn({ channelType: "slack", channelId: "C1" }, file("a.txt", "one"))
-    await until(() => sentImages.length === 1, "the message to the chat")
+    await untilTrue(() => sentImages.length === 1, "the message to the chat")
     expect([waiting.length, core.blobs.size]).toEqual([0, 1])
     gate.resolve()
-    await until(
+    await untilTrue(
       () => core.sql.all("SELECT 1 FROM sends").length === 0,
       "the end of the message to the chat",
     )
     core.clock.advance(60_000)
     await next()
-    await until(() => core.blobs.size === 0, "no blob")
+    await untilTrue(() => core.blobs.size === 0, "no blob")
     expect(sentImages).toEqual([btoa("one")])
     expect(stored.size).toBe(1)
   })

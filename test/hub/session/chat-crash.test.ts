@@ -8,7 +8,7 @@ import {
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { createCore } from "../kit/core.ts"
-import { until } from "../kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const coreWith = (
   send: (text: string) => Promise<void>,
@@ -87,7 +87,7 @@ test("a message whose call was cut off by a crash is sent again only if the serv
     core.session.note(reply("r1", "first"))
     const later = core.restart()
     later.session.recover([])
-    await until(() => waiting(later) === 0, "the end of the message")
+    await untilTrue(() => waiting(later) === 0, "the end of the message")
     expect(sent).toEqual(arrived ? ["first"] : ["first", "first"])
     expect(new Set(asked).size).toBe(1)
     expect(errorsOf(later)).toEqual([])
@@ -110,11 +110,11 @@ test("a look that fails is repeated before the message is sent again", async () 
     },
   )
   core.session.note(reply("r1", "first"))
-  await until(() => waiting(core) === 1 && core.reports.length === 1, "the lost answer")
+  await untilTrue(() => waiting(core) === 1 && core.reports.length === 1, "the lost answer")
   core.clock.advance(60_000)
-  await until(() => looks === 1 && core.reports.length === 2, "the first look")
+  await untilTrue(() => looks === 1 && core.reports.length === 2, "the first look")
   core.clock.advance(60_000)
-  await until(() => waiting(core) === 0, "the end of the message")
+  await untilTrue(() => waiting(core) === 0, "the end of the message")
   expect({ sent, looks }).toEqual({ sent: ["first"], looks: 2 })
   expect(errorsOf(core)).toEqual([])
 })

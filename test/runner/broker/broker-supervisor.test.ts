@@ -9,6 +9,7 @@ import { systemClock } from "../../../src/lib/clock.ts"
 import { createProcesses } from "../../../src/runner/host/processes.ts"
 import { recordingLog } from "../../kit/log.ts"
 import { runnerFromSource } from "../../kit/runner.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const stops: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -67,13 +68,11 @@ const call = async ({ address }: Supervisor, provider = "p"): Promise<number> =>
   return response?.status ?? 0
 }
 
-const untilStatus = async (supervisor: Supervisor, status: number, provider?: string) => {
-  const limit = Date.now() + 20_000
-  while ((await call(supervisor, provider)) !== status) {
-    if (Date.now() > limit) throw new Error(`the broker did not respond with ${status}`)
-    await Bun.sleep(20)
-  }
-}
+const untilStatus = (supervisor: Supervisor, status: number, provider?: string) =>
+  untilTrue(
+    async () => (await call(supervisor, provider)) === status,
+    `response ${status} of the broker`,
+  )
 
 /** A broker with the provider's key. */
 const startWithKey = async (

@@ -167,4 +167,4 @@ test(`every prompt ends once, in order and on its own channel (seed ${seed})`, a
     { numRuns: 300, seed },
   )
   expect(pauses).toBeGreaterThan(0)
-}, 60_000)
+})

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { WebSocket } from "ws"
-import { until } from "../../hub/kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 import {
   API_TOKEN,
   logIn,
@@ -43,7 +43,7 @@ const connect = (query: string, headers: Headers): Promise<Shell | number> => {
     socket.on("open", () =>
       resolve({
         send: (message) => socket.send(message),
-        seen: (pattern) => until(() => pattern.test(text), `${pattern} in the output`),
+        seen: (pattern) => untilTrue(() => pattern.test(text), `${pattern} in the output`),
         text: () => text,
         closed,
         close: () => socket.close(),
@@ -84,7 +84,7 @@ describe("a shell over /api/terminal", () => {
     const pid = /pid=(\d+)=/.exec(one.text())?.[1] ?? ""
     expect(existsSync(`/proc/${pid}`)).toBe(true)
     one.close()
-    await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
+    await untilTrue(() => !existsSync(`/proc/${pid}`), "the end of the program")
   })
 
   test("a shell over /api/terminal ends with its programs when it does not react to the end of the connection", async () => {
@@ -93,7 +93,7 @@ describe("a shell over /api/terminal", () => {
     await one.seen(/pid=(\d+)=/)
     const pid = /pid=(\d+)=/.exec(one.text())?.[1] ?? ""
     one.close()
-    await until(() => !existsSync(`/proc/${pid}`), "the end of the program")
+    await untilTrue(() => !existsSync(`/proc/${pid}`), "the end of the program")
   })
 
   test("a shell over /api/terminal closes the connection when the shell ends", async () => {

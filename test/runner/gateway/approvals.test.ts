@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test"
 import { type ApprovalQuestion, createApprovals } from "../../../src/runner/gateway/approvals.ts"
 import { createManualClock } from "../../kit/clock.ts"
-import { until } from "../../hub/kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 import { API_TOKEN, startTestGateway } from "./kit.ts"
 import { failureOf } from "../../kit/failure-of.ts"
 
@@ -87,7 +87,7 @@ describe("an operation that needs an approval", () => {
         }
       ).tunnels.map(({ name }) => name)
     const call = register("held")
-    await until(() => asked.length === 1, "the question")
+    await untilTrue(() => asked.length === 1, "the question")
     expect(asked[0]?.input).toMatchObject({ name: "held" })
     expect(await tunnels()).toEqual([])
     approvals.reply(asked[0]?.permissionId ?? "", "once")

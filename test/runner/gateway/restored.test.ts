@@ -14,6 +14,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from "./kit.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const FRESH = "the key after the restore"
 let sockets: WebSocketServer
@@ -111,14 +112,6 @@ const stream = async (path: string) => {
 const statusWith = async (given: string): Promise<number> =>
   (await fetch(`${gateway.url}/vscode/`, { headers: { cookie: given } })).status
 
-const until = async (condition: () => boolean, what: string) => {
-  const deadline = Date.now() + 5000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`no ${what}`)
-    await Bun.sleep(5)
-  }
-}
-
 const GONE = "1012 the sandbox was restored: connect again"
 
 test("after a restore, open WebSockets are closed with a code and a reason, at both ends", async () => {
@@ -130,7 +123,7 @@ test("after a restore, open WebSockets are closed with a code and a reason, at b
   const ends = before.map(ending)
   gateway.afterRestore(FRESH)
   expect(await Promise.all(ends)).toEqual([GONE, GONE])
-  await until(
+  await untilTrue(
     () => sockets.clients.size + tunnel.clients.size === 0,
     "end of the backends' sockets",
   )
@@ -146,7 +139,7 @@ test("after a restore, streaming responses are aborted and their backends notice
   const onward = await Promise.all([stream("/vscode/stream"), stream("/opencode/stream")])
   gateway.afterRestore(FRESH)
   expect(await Promise.all(onward.map((next) => next()))).toEqual(["cut", "cut"])
-  await until(() => left.length === 2, "end of the backend's answers")
+  await untilTrue(() => left.length === 2, "end of the backend's answers")
 })
 
 test("connections that are opened after a restore are kept", async () => {
@@ -260,14 +253,14 @@ const listenRaw = async (port: number, pauseAfter = Number.POSITIVE_INFINITY) =>
     `GET /t/raw/ws HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\n\r\n`,
   )
   const said = () => all.subarray(all.indexOf("\r\n\r\n") + 4)
-  await until(() => all.includes("\r\n\r\n"), "head")
+  await untilTrue(() => all.includes("\r\n\r\n"), "head")
   return { client, said, ended: ended.promise }
 }
 
 test("in the middle of a frame no close frame is inserted and the connection is reset", async () => {
   const half = Buffer.from([0x82, 100, 1, 2, 3])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(half)))
-  await until(() => said().length === half.length, "half a frame")
+  await untilTrue(() => said().length === half.length, "half a frame")
   gateway.afterRestore(FRESH)
   await ended
   expect(said().equals(half)).toBe(true)
@@ -276,7 +269,7 @@ test("in the middle of a frame no close frame is inserted and the connection is 
 test("after the backend's own close frame no second one is sent", async () => {
   const close = Buffer.from([0x88, 0x02, 0x03, 0xe8])
   const { said, ended } = await listenRaw(await rawBackend((socket) => void socket.write(close)))
-  await until(() => said().length === close.length, "close frame")
+  await untilTrue(() => said().length === close.length, "close frame")
   gateway.afterRestore(FRESH)
   await ended
   expect(said().equals(close)).toBe(true)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
 import { WebSocket } from "ws"
 import { logIn, startTestGateway, type TestGateway } from "./kit.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 let gateway: TestGateway
 let cookie = ""
@@ -71,13 +72,9 @@ const view = async (id: string, keep = true): Promise<View> => {
     bytes: () => bytes,
     type: (typed) => socket.send(Buffer.from(`0${typed}`)),
     seen: async (pattern) => {
-      const until = Date.now() + 50_000
       const isSeen = () =>
         typeof pattern === "string" ? text.includes(pattern) : pattern.test(text)
-      while (!isSeen()) {
-        if (Date.now() > until) throw new Error(`not seen: ${pattern}, but ${text.slice(-500)}`)
-        await Bun.sleep(10)
-      }
+      await untilTrue(isSeen, () => `${pattern}, but ${text.slice(-500)},`)
     },
     closed,
   }
@@ -115,8 +112,7 @@ test("a view that joins in the middle of a full-screen program gets its modes be
   const id = await create()
   const first = await view(id, false)
   first.type(String.raw`printf '\033[?1049h\033[?1002h'; seq 1 300000; sleep 60` + "\r")
-  const until = Date.now() + 20_000
-  while (first.bytes() < 2_000_000 && Date.now() < until) await Bun.sleep(20)
+  await untilTrue(() => first.bytes() >= 2_000_000, "output of 2 MB")
   await Bun.sleep(300)
   const second = await view(id)
   await second.seen("300000")
@@ -221,9 +217,7 @@ test("closing a terminal ends its programs, also those that ignore the hangup", 
   const pid = /pid=(\d+)\./.exec(text())?.[1] ?? ""
   expect(existsSync(`/proc/${pid}`)).toBe(true)
   await call("DELETE", id)
-  const until = Date.now() + 5000
-  while (existsSync(`/proc/${pid}`) && Date.now() < until) await Bun.sleep(50)
-  expect(existsSync(`/proc/${pid}`)).toBe(false)
+  await untilTrue(() => !existsSync(`/proc/${pid}`), "end of the shell")
 })
 
 test("a page of another origin can neither open a terminal nor join one, with the person's cookie", async () => {

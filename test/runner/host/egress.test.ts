@@ -170,7 +170,7 @@ test.if(canFilter)(
     expect(out).toContain("refused: sandpiper: the network policy")
     expect(out).toContain("root: outside")
   },
-  60_000,
+  120_000,
 )
 
 test("doctor says which hosts are allowed and whether programs can ignore the policy", () => {

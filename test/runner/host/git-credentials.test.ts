@@ -46,7 +46,6 @@ beforeAll(async () => {
   await agent.until(
     () => runner.log.some((line) => line.includes("git.not-prepared")),
     "the failed clone",
-    30_000,
   )
 })
 afterAll(async () => {
@@ -98,13 +97,12 @@ test("git of the agent clones, commits and pushes with the token and the author 
     "Carol <carol@example.com>",
   )
   expect(new Set(server.passwords)).toEqual(new Set([TOKEN]))
-}, 60_000)
+})
 
 test("a repository that could not be cloned without a token is cloned when the token comes", async () => {
   await agent.until(
     () => runner.log.some((line) => line.includes("git.cloned")),
     "the clone with the token of the frame",
-    30_000,
   )
   expect(await readFile(join(sandbox.workDir, "project", "README.md"), "utf8")).toBe("first\n")
   const clones = () => runner.log.filter((line) => /git\.(?:cloned|kept)/.test(line)).length
@@ -114,7 +112,7 @@ test("a repository that could not be cloned without a token is cloned when the t
   await Bun.sleep(200)
   // Nothing is missing any more.
   expect(clones()).toBe(before)
-}, 60_000)
+})
 
 test("a later frame replaces the token, and an empty one removes it and restores the author of the settings", async () => {
   await tell({ token: OTHER })
@@ -125,7 +123,7 @@ test("a later frame replaces the token, and an empty one removes it and restores
   const before = server.passwords.length
   expect((await list()).code).not.toBe(0)
   expect(server.passwords).toHaveLength(before)
-}, 60_000)
+})
 
 test("a restarted runner has no token until the session agent sends it again, and no file or log line has it", async () => {
   await tell({ token: TOKEN })
@@ -135,17 +133,13 @@ test("a restarted runner has no token until the session agent sends it again, an
   await runner.daemon.stop({ code: 0, why: "a restart" })
   const hellos = agent.hellos.length
   runner = await start()
-  await agent.until(() => agent.hellos.length > hellos, "the next runner", 30_000)
+  await agent.until(() => agent.hellos.length > hellos, "the next runner")
   // The clone exists, so this runner does not clone; its configuration of git is written before it looks for it.
-  await agent.until(
-    () => runner.log.some((line) => line.includes("git.kept")),
-    "the repository",
-    30_000,
-  )
+  await agent.until(() => runner.log.some((line) => line.includes("git.kept")), "the repository")
   expect((await list()).code).not.toBe(0)
   await tell({ token: TOKEN })
   expect((await list()).code).toBe(0)
-}, 60_000)
+})
 
 test("the helper of another sandbox asks the runner that has started git, so that sandboxes can share a .gitconfig", async () => {
   await tell({ token: TOKEN })
@@ -158,7 +152,7 @@ test("the helper of another sandbox asks the runner that has started git, so tha
     })
   expect((await ask({})).out).toBe("")
   expect((await ask({ SANDPIPER_RUNNER_DIR: sandbox.stateDir })).out).toContain(TOKEN)
-}, 60_000)
+})
 
 test("the token of the frame comes before the one of the settings, and a repository's own before both", () => {
   const account = createGitAccount({

@@ -10,6 +10,7 @@ import { type Service, servicesOf } from "../../../src/runner/host/service-table
 import { createServices, type Services } from "../../../src/runner/host/services.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { recordingLog } from "../../kit/log.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 let root: string
 let lines: string[]
@@ -44,13 +45,8 @@ const start = async (services: readonly Service[], owner = root) => {
   return { services: created, phase, states }
 }
 
-const until = async (condition: () => boolean, what: string) => {
-  const deadline = Date.now() + 15_000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`no ${what}:\n${lines.join("\n")}`)
-    await Bun.sleep(10)
-  }
-}
+const until = (condition: () => boolean, what: string) =>
+  untilTrue(condition, () => `${what}:\n${lines.join("\n")}\n`)
 
 /** Listens on a port and has a child that does not exit by itself. */
 const listening = (name: string, port: number): Service => ({

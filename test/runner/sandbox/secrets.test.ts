@@ -18,6 +18,7 @@ import { openSecrets } from "../../../src/runner/sandbox/open-secrets.ts"
 import { createRunCommand } from "../../../src/runner/sandbox/run-command.ts"
 import { createSecretsFile } from "../../../src/runner/sandbox/secrets-file.ts"
 import { createSecrets, type Secrets } from "../../../src/runner/sandbox/secrets.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const TOKEN = "tok_8f3a51d97c20b64e"
 const PASSWORD = "correct horse & battery=staple"
@@ -127,9 +128,7 @@ describe("a command with secrets", () => {
       const state = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
       return state === "" || state.includes(") Z ")
     }
-    const deadline = Date.now() + 5000
-    while (!(await isGone()) && Date.now() < deadline) await Bun.sleep(5)
-    expect(await isGone()).toBe(true)
+    await untilTrue(isGone, "end of the process")
   })
 
   test("a command that leaves a daemon running returns without waiting for it", async () => {

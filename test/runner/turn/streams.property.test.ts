@@ -133,5 +133,5 @@ describe("recorded streams", () => {
       }),
       { numRuns: RUNS, seed },
     )
-  }, 60_000)
+  })
 })

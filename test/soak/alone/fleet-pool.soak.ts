@@ -48,7 +48,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await store.close()
   await set.stop()
-}, 60_000)
+})
 
 test("replicas that are killed while threads claim warm sandboxes leave one sandbox for each thread and a full pool", async () => {
   const isFull = async () =>

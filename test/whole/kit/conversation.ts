@@ -96,7 +96,6 @@ export const describeConversation = (house: () => House): void => {
       await client.until(
         () => client.messages().every(({ promptId, id }) => promptId !== undone && id !== undone),
         "removal at the client",
-        30_000,
       )
       expect(await shownTexts(house(), undone)).toEqual(["", ""])
       expect(await Bun.file(filePath).exists()).toBeFalse()
@@ -115,11 +114,7 @@ export const describeConversation = (house: () => House): void => {
       model.on("cuts", [text(WHOLE, { chunks: 60, delayMs: 60 })])
       const promptId = await say("@@cuts@@", { channelType: "text", channelId: "cuts" })
       for (const length of [20, 150, 300]) {
-        await client.until(
-          () => client.answerTo(promptId).length > length,
-          "streaming text",
-          60_000,
-        )
+        await client.until(() => client.answerTo(promptId).length > length, "streaming text")
         link.reset()
       }
       await ended(promptId, 90_000)
@@ -146,7 +141,7 @@ export const describeConversation = (house: () => House): void => {
       }
       for (let delivery = 0; delivery < 2; delivery += 1)
         expect((await fetch(slack.event(`${url}/channels/slack`, event))).status).toBe(200)
-      await untilTrue(() => slack.posts.length > 0, "answer in Slack", 60_000)
+      await untilTrue(() => slack.posts.length > 0, "answer in Slack")
       expect(slack.posts).toEqual([{ channel: "C1", thread: "17.5", text: "*Yes*, I am here." }])
       const prompts = client
         .messages()
@@ -170,7 +165,7 @@ export const describeConversation = (house: () => House): void => {
         photo: [{ file_id: "p1" }],
       }
       expect((await fetch(telegram.update(`${url}/channels/telegram`, message))).status).toBe(200)
-      await untilTrue(() => telegram.posts.length > 0, "answer in Telegram", 60_000)
+      await untilTrue(() => telegram.posts.length > 0, "answer in Telegram")
       expect(telegram.posts).toEqual([{ chat: "42", topic: undefined, text: "A fine bird." }])
       const asked = model.requests.findLast(({ messages }) =>
         JSON.stringify(messages).includes("@@from-telegram@@"),

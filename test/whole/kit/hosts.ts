@@ -87,7 +87,7 @@ const startFleetProcess = async (
       ({ ok }) => ok,
       () => false,
     )
-  await untilTrue(healthy, "start of the fleet", 60_000)
+  await untilTrue(healthy, "start of the fleet")
   const call = async (method: string, path: string) => {
     const token = readFileSync(join(stateDir, "fleet", "operator-token"), "utf8")
     const response = await fetch(`${url}${path}`, {

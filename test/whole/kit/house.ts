@@ -9,7 +9,7 @@ import { SignJWT } from "jose"
 import { connectClient, type TestClient } from "../../hub/kit/client.ts"
 import { type FakeRunner, startFakeRunner } from "../../hub/kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../hub/kit/hub.ts"
-import { until } from "../../hub/kit/until.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 import { makeRepository } from "../../kit/conversation.ts"
 import { GITHUB_TOKEN, type GithubApi, startGithubApi } from "../../kit/github-api.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../../kit/model.ts"
@@ -122,7 +122,6 @@ export const startHouse = async (host: HostName): Promise<House> => {
   await client.until(
     () => (client.state("agent") as { status?: string } | undefined)?.status === "idle",
     "agent that can take prompts",
-    60_000,
   )
 
   const say: House["say"] = async (content, fields = {}) => {
@@ -233,7 +232,7 @@ const spawnRunner = async (sandbox: Sandbox, url: string, more: Record<string, s
     stdout: "ignore",
     stderr: Bun.file(join(sandbox.root, "runner.log")),
   })
-  await until(() => gatewayPort(sandbox) !== undefined, "start of the runner", 30_000)
+  await untilTrue(() => gatewayPort(sandbox) !== undefined, "start of the runner")
   return runner
 }
 

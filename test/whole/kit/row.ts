@@ -1,7 +1,6 @@
 /** What a row is, and the checks that many rows share. */
 import { expect } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
-import { until } from "../../hub/kit/until.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 import type { ToolName } from "../effects.ts"
 import type { House, ToolCallResult } from "./house.ts"
@@ -27,7 +26,7 @@ export const objectIn = (text: string): Record<string, unknown> =>
   JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)) as Record<string, unknown>
 
 export const untilFile = async (path: string): Promise<string> => {
-  await until(() => existsSync(path) && readFileSync(path, "utf8") !== "", `file ${path}`, 30_000)
+  await untilTrue(() => existsSync(path) && readFileSync(path, "utf8") !== "", `file ${path}`)
   return readFileSync(path, "utf8")
 }
 

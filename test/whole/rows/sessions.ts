@@ -163,7 +163,6 @@ export const sessionRows: Rows<
           .messages()
           .some(({ parts }) => parts.some((part) => part.text === "I am awake.")),
       "turn that the event starts",
-      60_000,
     )
   },
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startTestLocalHub, type TestLocalHub } from "../../kit/local-hub.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
-import { until } from "../../kit/until.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 const stops: (() => unknown)[] = []
 afterEach(async () => {
@@ -60,7 +60,7 @@ const fileOf = ({ folder }: TestLocalHub, session: string, name: string) =>
   join(folder, "state/children", session, name)
 const started = async (local: TestLocalHub, session: string) => {
   const file = fileOf(local, session, "started")
-  await until(() => existsSync(file) && readFileSync(file, "utf8").endsWith("\n"), "the runner")
+  await untilTrue(() => existsSync(file) && readFileSync(file, "utf8").endsWith("\n"), "the runner")
   return readFileSync(file, "utf8").split("\n")
 }
 const status = (local: TestLocalHub, session: string) => local.hub.find(session)?.status().status

@@ -9,7 +9,7 @@ import { hashOf } from "../../../../src/hub/keys.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { startTestLocalHub, type TestLocalHub } from "../../kit/local-hub.ts"
-import { until } from "../../kit/until.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 let setup: TestLocalHub
 let server: GitServer
@@ -52,8 +52,8 @@ test("a workflow with a repository and a branch is ordered in a child session th
   expect((await request("list-child-sessions", {})).children).toMatchObject([
     { id: child, status: "running" },
   ])
-  await until(() => existsSync(join(folder, "environment")), "start of the child")
-  await until(
+  await untilTrue(() => existsSync(join(folder, "environment")), "start of the child")
+  await untilTrue(
     () => readFileSync(join(folder, "environment"), "utf8").includes("PARENT_SESSION_ID=s1"),
     "name of the parent",
   )
@@ -66,16 +66,16 @@ test("a workflow with a repository and a branch is ordered in a child session th
   })
   const orders = () =>
     runner.frames.flatMap((one) => (one.type === "workflow-execute" ? [one] : []))
-  await until(() => orders().length === 1, "order")
+  await untilTrue(() => orders().length === 1, "order")
   const executionId = orders()[0]?.executionId ?? ""
   const envelope = { ok: true, status: "ok" as const, executionId }
   runner.send({ type: "workflow-execution-result", executionId, envelope })
   const isEnd = ({ content }: { readonly content: string }) => content.includes("has ended")
-  await until(() => setup.runner.prompts.some(isEnd), "report")
+  await untilTrue(() => setup.runner.prompts.some(isEnd), "report")
   expect(setup.runner.prompts.find(isEnd)?.content).toContain(
     `The workflow run ${executionId} has ended: ok.`,
   )
-  await until(() => setup.hub.find(child)?.status().status === "ended", "end of the child")
+  await untilTrue(() => setup.hub.find(child)?.status().status === "ended", "end of the child")
   await runner.stop()
 })
 

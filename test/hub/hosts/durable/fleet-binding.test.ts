@@ -6,7 +6,7 @@ import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-p
 import { FLEET_KEY, serveFleet } from "../../../fleet/kit/served-fleet.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
 import { freePort } from "../../../kit/free-port.ts"
-import { until } from "../../kit/until.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
 const LONG_MS = 40_000
@@ -76,7 +76,7 @@ test("a workflow with a repository runs in a sandbox of its own that has it, and
   })
   const child = String(execution["sessionId"])
   expect(child).not.toBe("bound")
-  await until(() => provider.runnerOf(child) !== undefined, "runner of the workflow", LONG_MS)
+  await untilTrue(() => provider.runnerOf(child) !== undefined, "runner of the workflow", LONG_MS)
   expect(provider.specs.find(({ session }) => session === child)?.environment).toMatchObject({
     PARENT_SESSION_ID: "bound",
     REPO_URL: "https://github.com/birds/heron",
@@ -85,7 +85,7 @@ test("a workflow with a repository runs in a sandbox of its own that has it, and
   const runner = provider.runnerOf(child)
   const orders = () =>
     runner?.frames.flatMap((one) => (one.type === "workflow-execute" ? [one] : [])) ?? []
-  await until(() => orders().length === 1, "order of the workflow", LONG_MS)
+  await untilTrue(() => orders().length === 1, "order of the workflow", LONG_MS)
   const executionId = orders()[0]?.executionId ?? ""
   expect(executionId).toBe(String(execution["id"]))
   runner?.send({
@@ -94,5 +94,5 @@ test("a workflow with a repository runs in a sandbox of its own that has it, and
     envelope: { ok: true, status: "ok", executionId, output: "built" },
   })
   await heard("user", `The workflow run ${executionId} has ended: ok.`)
-  await until(() => provider.runnerOf(child) === undefined, "end of its sandbox", LONG_MS)
+  await untilTrue(() => provider.runnerOf(child) === undefined, "end of its sandbox", LONG_MS)
 })

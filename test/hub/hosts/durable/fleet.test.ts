@@ -12,7 +12,6 @@ import { FLEET_KEY, OPERATOR_TOKEN, serveFleet } from "../../../fleet/kit/served
 import { untilTrue } from "../../../kit/until-true.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
 import { freePort } from "../../../kit/free-port.ts"
-import { until } from "../../kit/until.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
 
 const script = await bundleWorker()
@@ -82,11 +81,7 @@ const textsOf = (client: TestClient, role: string): readonly string[] =>
     .filter((message) => message.role === role)
     .map(({ parts }) => parts.map((part) => part.text ?? "").join(""))
 const says = (client: TestClient, role: string, part: string) =>
-  client.until(
-    () => textsOf(client, role).some((said) => said.includes(part)),
-    `${role}: ${part}`,
-    40_000,
-  )
+  client.until(() => textsOf(client, role).some((said) => said.includes(part)), `${role}: ${part}`)
 const lifeOf = async (session: string) => (await store.find(session))?.life
 
 describe("a session without a runner", () => {
@@ -106,7 +101,7 @@ describe("a session without a runner", () => {
         DO_WS_URL: expect.stringContaining("/sessions/first/ws"),
       },
     })
-    await until(() => provider.runnerOf("first")?.busy() === 0, "end of the turn")
+    await untilTrue(() => provider.runnerOf("first")?.busy() === 0, "end of the turn")
     await untilTrue(
       async () => (await lifeOf("first"))?.phase === "running",
       "report of the connection",
@@ -176,7 +171,7 @@ describe("child sessions", () => {
   const parent = async () => {
     const client = await watch("first")
     if (!provider.runnerOf("first")) await ask("first", "wake up")
-    await until(() => provider.runnerOf("first") !== undefined, "runner of the parent", 30_000)
+    await untilTrue(() => provider.runnerOf("first") !== undefined, "runner of the parent")
     const { request } = provider.runnerOf("first")?.uplink ?? {}
     if (!request) throw new Error("the parent has no runner")
     return { client, request }
@@ -222,10 +217,9 @@ describe("child sessions", () => {
     const one = await spawn("one")
     await spawn("two")
     expect(await refusal(spawn("three"))).toContain("2 child sessions are running already")
-    await until(
+    await untilTrue(
       () => provider.runnerOf(one.childSessionId) !== undefined,
       "runner of the child",
-      30_000,
     )
     const grandchild = provider
       .runnerOf(one.childSessionId)

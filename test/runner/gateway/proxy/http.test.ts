@@ -5,6 +5,7 @@ import { createServer, type Server as HttpServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { gzipSync } from "node:zlib"
 import { logIn, makeToken, speak, startTestGateway, statusOf, type TestGateway } from "../kit.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 const MB = 1024 * 1024
 const events: string[] = []
@@ -12,14 +13,6 @@ let backend: HttpServer
 let port = 0
 let gateway: TestGateway
 let cookie: string
-
-const until = async (condition: () => boolean, what: string) => {
-  const deadline = Date.now() + 5000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`not within 5 s: ${what}`)
-    await Bun.sleep(5)
-  }
-}
 
 beforeAll(async () => {
   backend = createServer((request, response) => {
@@ -193,7 +186,7 @@ test("events arrive while a response is streaming, and a client that disconnects
   expect(new TextDecoder().decode(first?.value)).toBe("data: first\n\n")
   expect(events).not.toContain("sse closed")
   leaving.abort()
-  await until(() => events.includes("sse closed"), "the backend is told")
+  await untilTrue(() => events.includes("sse closed"), "the backend is told")
 })
 
 test("a client that disconnects while the backend is being connected causes no request to it", async () => {
@@ -224,10 +217,10 @@ test("a client that disconnects while the backend is being connected causes no r
 test("a client that disconnects before its response cancels the request at the backend", async () => {
   const leaving = new AbortController()
   const asked = get("/never", { signal: leaving.signal }).catch(() => "left")
-  await until(() => events.includes("never asked"), "the backend is asked")
+  await untilTrue(() => events.includes("never asked"), "the backend is asked")
   leaving.abort()
   expect(await asked).toBe("left")
-  await until(() => events.includes("never closed"), "the backend is told")
+  await untilTrue(() => events.includes("never closed"), "the backend is told")
 })
 
 describe("redirects", () => {

@@ -9,6 +9,7 @@ import {
 import { createIdMint } from "../../../../src/runner/opencode/client/ids.ts"
 import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../../../kit/model.ts"
 import { type OpenCode, startOpenCode } from "../../../kit/opencode.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 const mint = createIdMint(Date.now)
 const model = { providerID: "scripted", modelID: "m1" }
@@ -57,12 +58,7 @@ const turn = async (agentSessionId: string, prompt: string): Promise<string> => 
   return messageID
 }
 
-const eventually = async (condition: () => Promise<boolean>) => {
-  for (let left = 200; !(await condition()); left -= 1) {
-    if (left === 0) throw new Error("the condition did not become true in 10 s")
-    await Bun.sleep(50)
-  }
-}
+const eventually = (condition: () => Promise<boolean>) => untilTrue(condition, "true condition")
 
 const failure = async (call: Promise<unknown>): Promise<AgentCallError> => {
   const error = await call.catch((caught: unknown) => caught)

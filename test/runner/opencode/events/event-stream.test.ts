@@ -5,6 +5,7 @@ import { runEventStream } from "../../../../src/runner/opencode/events/event-str
 import type { AgentEvent } from "../../../../src/runner/opencode/events/events.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
 import { createLog } from "../../../../src/lib/log.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 const event = (type: string, properties: unknown, id?: string) => ({
   payload: { type, properties, ...(id !== undefined && { id }) },
@@ -113,13 +114,8 @@ const start = (
     over.abort()
     void server.stop(true)
   })
-  const until = async (condition: () => boolean) => {
-    for (let left = 500; !condition(); left -= 1) {
-      if (left === 0)
-        throw new Error(`the condition did not become true in 5 s; ${lines.join("\n")}`)
-      await Bun.sleep(10)
-    }
-  }
+  const until = (condition: () => boolean) =>
+    untilTrue(condition, () => `true condition:\n${lines.join("\n")}\n`)
   const subscription = async (count: number): Promise<Subscription> => {
     await until(() => subscriptions.length >= count)
     const found = subscriptions[count - 1]

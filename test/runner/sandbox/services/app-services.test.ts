@@ -6,6 +6,7 @@ import { carriersOf, listProcesses } from "../../../../src/runner/host/processes
 import type { ServiceSpec } from "../../../../src/runner/sandbox/services/service-store.ts"
 import { freePort } from "../../../kit/free-port.ts"
 import { createTestServices, type TestServices } from "./kit.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 let kit: TestServices
 beforeEach(() => {
@@ -21,13 +22,8 @@ const spec = (name: string, command: string, change: Partial<ServiceSpec> = {}):
   ...change,
 })
 
-const until = async (condition: () => boolean | Promise<boolean>, what: string) => {
-  const deadline = Date.now() + 15_000
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not in time: ${what}\n${kit.log.join("\n")}`)
-    await Bun.sleep(10)
-  }
-}
+const until = (condition: () => boolean | Promise<boolean>, what: string) =>
+  untilTrue(condition, () => `${what}:\n${kit.log.join("\n")}\n`)
 const owned = () => carriersOf("SANDPIPER_APP_SERVICES_OF", kit.root, listProcesses())
 const textOf = async (name: string) => String(await kit.services.logOf(name)?.tail(10_000))
 const serve = (port: number) =>
@@ -153,4 +149,4 @@ test("100 services that are started and suspended leave no process behind", asyn
   await kit.services.suspend()
   expect(owned()).toEqual([])
   expect(kit.services.list().every(({ status }) => status === "stopped")).toBe(true)
-}, 60_000)
+})

@@ -4,7 +4,7 @@ import { StorageError } from "../../../../src/runner/sandbox/sync/object-calls.t
 import { createWorkspaceSync } from "../../../../src/runner/sandbox/sync/workspace-sync.ts"
 import { createManualClock } from "../../../kit/clock.ts"
 import { silentLog } from "../../../kit/log.ts"
-import { until } from "../../../hub/kit/until.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 import { failureOf } from "../../../kit/failure-of.ts"
 
 const SAVED = { files: 1, uploaded: 1, bytes: 1, removed: 0, leftOut: 0 }
@@ -55,7 +55,7 @@ describe("saving", () => {
     await idle()
     expect(state.saves).toBe(0)
     clock.advance(1)
-    await until(() => state.saves === 1, "the save")
+    await untilTrue(() => state.saves === 1, "the save")
     clock.advance(600_000)
     await idle()
     expect(state.saves).toBe(1)
@@ -69,7 +69,7 @@ describe("saving", () => {
       clock.advance(10_000)
       await idle()
     }
-    await until(() => state.saves === 1, "the save")
+    await untilTrue(() => state.saves === 1, "the save")
   })
 
   test("before the sandbox ends only a changed workspace is saved, and a failure does not prevent the end", async () => {
@@ -92,11 +92,11 @@ describe("saving", () => {
     state.saveFailure = new StorageError("the object storage cannot be reached", undefined)
     sync.changed()
     clock.advance(30_000)
-    await until(() => state.saves === 1, "the first try")
+    await untilTrue(() => state.saves === 1, "the first try")
     state.saveFailure = undefined
     await Bun.sleep(0)
     clock.advance(30_000)
-    await until(() => state.saves === 2, "the second try")
+    await untilTrue(() => state.saves === 2, "the second try")
   })
 })
 
@@ -134,7 +134,7 @@ describe("restoring", () => {
     state.restoreFailure = new StorageError("the object storage answered 500", 500)
     const restored = sync.restore()
     for (let attempt = 1; attempt < 4; attempt += 1) {
-      await until(() => state.restores === attempt, `try ${attempt}`)
+      await untilTrue(() => state.restores === attempt, `try ${attempt}`)
       await Bun.sleep(0)
       clock.advance(2000)
     }
@@ -152,12 +152,12 @@ describe("restoring", () => {
     state.restoreFailure = new Error("offline")
     const restored = sync.restore()
     for (let attempt = 1; attempt < 20; attempt += 1) {
-      await until(() => state.restores === attempt, `try ${attempt}`)
+      await untilTrue(() => state.restores === attempt, `try ${attempt}`)
       await Bun.sleep(0)
       clock.advance(2000)
     }
     state.restoreFailure = undefined
-    await until(() => state.restores === 20, "the last try")
+    await untilTrue(() => state.restores === 20, "the last try")
     clock.advance(2000)
     expect(await restored).toBeUndefined()
   })

@@ -1,7 +1,7 @@
 /** Background processes and a runner that restarts: they end, and the next runner lists them as exited. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { until } from "../../../hub/kit/until.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 import { startV1Stage, type V1Stage } from "./kit.ts"
 
 let stage: V1Stage
@@ -36,7 +36,7 @@ describe("a background process", () => {
     const other = await start("1001")
     await json("POST", `/v1/processes/${other.id}/kill`)
     const isStored = (id: string) => stage.storedProcesses().includes(`"${id}"`)
-    await until(() => isStored(one.id) && !isStored(other.id), "the stored processes")
+    await untilTrue(() => isStored(one.id) && !isStored(other.id), "the stored processes")
     await stage.restartRunner()
     expect(existsSync(`/proc/${one.pid}`)).toBe(false)
     expect(await list()).toEqual([[one.id, "exited", null]])
@@ -53,11 +53,11 @@ describe("a background process", () => {
 
   test("a background process of a server that was killed is listed as exited, too", async () => {
     const { id, pid } = await start("1003")
-    await until(() => stage.storedProcesses().includes(`"${id}"`), "the stored process")
+    await untilTrue(() => stage.storedProcesses().includes(`"${id}"`), "the stored process")
     process.kill(stage.supervisor.pid() ?? 0, "SIGKILL")
-    await until(() => stage.supervisor.pid() === undefined, "the end of the server")
+    await untilTrue(() => stage.supervisor.pid() === undefined, "the end of the server")
     const known = await list()
     expect(known).toContainEqual([id, "exited", null])
-    await until(() => !existsSync(`/proc/${pid}`), "the end of the process")
+    await untilTrue(() => !existsSync(`/proc/${pid}`), "the end of the process")
   })
 })
