@@ -1,5 +1,6 @@
 /** The first request that a model receives, byte for byte: from a runner with a set of tools, or from OpenCode alone. */
 import { writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { z } from "zod"
 import type { OutboundFrame } from "../../src/wire/frames/index.ts"
@@ -27,7 +28,9 @@ export interface FirstRequest {
 export const tokensOf = (bytes: number): number => Math.ceil(bytes / 4)
 
 const requestFrom = (bodies: readonly string[]): FirstRequest => {
-  for (const text of bodies) {
+  for (const sent of bodies) {
+    // The length of this machine's temporary directory is not the tools'.
+    const text = sent.replaceAll(tmpdir(), "/tmp")
     const parsed = body.safeParse(JSON.parse(text))
     if (!parsed.success) continue
     const { tools } = parsed.data
