@@ -1,13 +1,13 @@
 /** Services of a former runner: they start again when the agent is ready, and never before it. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { chmod, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { signControlToken } from "../../src/lib/control-token.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { holdOpenCode } from "../kit/held-opencode.ts"
 import { type ScriptedModel, startScriptedModel } from "../kit/model.ts"
 import { createSandbox, type Sandbox, scriptedConfig, startRunner } from "../kit/runner.ts"
 import { startTestSessionAgent } from "../kit/session-agent.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 let model: ScriptedModel
 let agent: ReturnType<typeof startTestSessionAgent>
@@ -36,18 +36,6 @@ const control = async () => {
   return { authorization: `Bearer ${token}` }
 }
 
-/** An OpenCode that starts when the file `gate` exists. */
-const heldOpenCode = async () => {
-  const script = path("held-opencode")
-  const real = sandbox.environment["OPENCODE_BIN"]
-  await writeFile(
-    script,
-    `#!/bin/sh\n: > '${path("asked")}'\nwhile [ ! -e '${path("gate")}' ]; do sleep 0.05; done\nexec '${real}' "$@"\n`,
-  )
-  await chmod(script, 0o755)
-  return script
-}
-
 test("a service starts again after the agent is ready, and not while the agent starts", async () => {
   const first = await startRunner(agent, {}, { in: sandbox })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
@@ -64,13 +52,13 @@ test("a service starts again after the agent is ready, and not while the agent s
   await untilTrue(() => existsSync(path("starts")), "the first start")
   await first.daemon.stop(END)
 
-  const opencode = await heldOpenCode()
-  const second = await startRunner(agent, { OPENCODE_BIN: opencode }, { in: sandbox })
-  await untilTrue(() => existsSync(path("asked")), "the start of OpenCode")
+  const held = await holdOpenCode(sandbox)
+  const second = await startRunner(agent, { OPENCODE_BIN: held.program }, { in: sandbox })
+  await held.asked()
   const listed = await fetch(`${second.gatewayUrl}/api/services`, { headers: await control() })
   expect(await listed.json()).toMatchObject({ services: [{ name: "web", status: "stopped" }] })
   expect(await starts()).toBe(1)
-  await writeFile(path("gate"), "")
+  await held.release()
   await untilTrue(async () => (await starts()) >= 2, "the second start")
   expect(await starts()).toBe(2)
   const ready = second.log.findIndex((line) => line.includes('"agent.healthy"'))

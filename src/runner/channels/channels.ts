@@ -5,7 +5,7 @@
 import type { AgentClient } from "../opencode/client/client.ts"
 import type { AgentEvent } from "../opencode/events/events.ts"
 import type { MintId, PromptBody, ProviderModels } from "../opencode/client/types.ts"
-import type { Clock } from "../../lib/clock.ts"
+import { type Clock, within } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import type { Inbound, Outbound, OutboundFrame } from "../../wire/frames/index.ts"
 import { type Outcome, type Turn, turnIdOf, type TurnSettings } from "../turn/turn.ts"
@@ -96,6 +96,8 @@ export interface Channels {
   readonly replyPermission: (permissionId: string, reply: PermissionReply) => boolean
   /** Undefined while OpenCode is not ready. */
   readonly agent: () => ReadyAgent | undefined
+  /** Resolves when OpenCode is ready; rejects after a limit. */
+  readonly waitForAgent: () => Promise<ReadyAgent>
   /** Queued jobs start at once, or with the next call of this or of `resumeTurns` if `mayStartTurns` is false. */
   readonly agentReady: (agent: ReadyAgent, mayStartTurns?: boolean) => void
   readonly agentLost: (why: string) => void
@@ -123,6 +125,9 @@ export interface Channels {
   readonly persisted: () => void
 }
 
+/** A session agent waits 120 s for an answer. */
+const AGENT_START_MS = 60_000
+
 export const createChannels = (options: ChannelsOptions): Channels => {
   const { jobs, log, send, clock, mint } = options
   const channels = new Map<string, Channel>()
@@ -132,6 +137,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   const summaries = createSummaries(clock)
   const jobWaiters = createJobWaiters()
   let agent: ReadyAgent | undefined
+  let whenReady = Promise.withResolvers<void>()
   let idleWaiters: (() => void)[] = []
   let pausing: PromiseWithResolvers<void> | undefined
 
@@ -158,6 +164,12 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       idleWaiters = []
       for (const wake of woken) wake()
     },
+  }
+
+  const waitForAgent = async (): Promise<ReadyAgent> => {
+    if (!agent) await within(clock, AGENT_START_MS, whenReady.promise)
+    if (!agent) throw new Error("OpenCode is not ready: try again")
+    return agent
   }
 
   const channelOf = (address: ChannelAddress): Channel => {
@@ -262,6 +274,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
 
   const privateTurns = createPrivateTurns({
     ...ports,
+    waitForAgent,
     mint,
     clock,
     log,
@@ -300,13 +313,16 @@ export const createChannels = (options: ChannelsOptions): Channels => {
       return turn !== undefined
     },
     agent: () => agent,
+    waitForAgent,
     agentReady: (ready, mayStartTurns = true) => {
       agent = ready
+      whenReady.resolve()
       pausing = mayStartTurns ? undefined : (pausing ?? Promise.withResolvers())
       for (const channel of all()) channel.agentReady(ready)
       void findForeignTurns(ready)
     },
     agentLost: (why) => {
+      if (agent) whenReady = Promise.withResolvers()
       agent = undefined
       for (const turn of allTurns()) turn.dispatch({ type: "agent-lost", error: why })
     },

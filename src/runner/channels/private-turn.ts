@@ -19,7 +19,7 @@ export interface PrivateTurns {
 }
 
 interface Options {
-  readonly agent: () => ReadyAgent | undefined
+  readonly waitForAgent: () => Promise<ReadyAgent>
   readonly mint: MintId
   readonly subscribe: (agentSessionId: string, listener: Listener) => void
   readonly unsubscribe: (agentSessionId: string) => void
@@ -36,8 +36,7 @@ export const createPrivateTurns = (options: Options): PrivateTurns => {
   return {
     turns: () => [...running],
     converse: async (title, use) => {
-      const agent = options.agent()
-      if (!agent) throw new Error("OpenCode is not ready: try again")
+      const agent = await options.waitForAgent()
       const agentSessionId = await agent.client.createSession(title)
       try {
         return await use(async (text) => {

@@ -10,12 +10,11 @@ export const changedFiles = async ({
 }: Pick<CommandContext, "channels" | "agentSessionIds" | "workspacePatches">): Promise<
   readonly FilePatch[]
 > => {
-  const agent = channels.agent()
-  if (!agent) throw new Error("OpenCode is not ready: try again")
+  const { client } = await channels.waitForAgent()
   const diffs: FileDiff[] = []
   for (const agentSessionId of agentSessionIds()) {
     await channels.waitForSummary(agentSessionId)
-    diffs.push(...(await diffOf(agent.client, agentSessionId)))
+    diffs.push(...(await diffOf(client, agentSessionId)))
   }
   // git wins: it compares with the base of the branch and knows what other programs have changed since.
   const ofWorkspace = await workspacePatches()
