@@ -1,5 +1,6 @@
 /** Starts the gateway with what the other components of the runner provide to it. */
 import type { Database } from "bun:sqlite"
+import { relative } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { readFact, writeFact } from "../lib/state-db.ts"
@@ -90,6 +91,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     workspace: options.workspace,
     approvals: options.approvals,
     v1Server: options.v1.address,
+    agentDirectory: relative(config.workDir, options.services.workDir) || ".",
     page: options.page,
     terminal: options.terminal,
     terminals: options.terminals,

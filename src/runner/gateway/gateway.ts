@@ -70,6 +70,8 @@ export interface GatewayOptions {
   readonly approvals?: Approvals | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
+  /** The agent's directory as a path in the workspace, `.` for the workspace itself. */
+  readonly agentDirectory?: string
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
@@ -175,6 +177,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     opencodePassword: options.opencodePassword,
     serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
+    agentDirectory: options.agentDirectory ?? ".",
     report,
     page: options.page,
     terminal: options.terminal,
