@@ -43,6 +43,8 @@ export interface JoinGatewayOptions {
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
   readonly terminals: GatewayOptions["terminals"]
+  /** Files of the workspace may have changed through the gateway. */
+  readonly onChanged: () => void
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -95,7 +97,11 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     page: options.page,
     terminal: options.terminal,
     terminals: options.terminals,
-    onUsed: () => link.send({ type: "sandbox-used" }),
+    onWritten: options.onChanged,
+    onUsed: () => {
+      link.send({ type: "sandbox-used" })
+      options.onChanged()
+    },
   })
 }
 
