@@ -7,8 +7,9 @@ import { type Command, print } from "./command.ts"
 import { type GatewayClient, gatewayClient } from "./gateway-client.ts"
 import { table } from "./table.ts"
 
-const started = z.object({ executionId: z.string() })
-const execution = z.looseObject({ status: z.string() })
+const executionReply = z.looseObject({
+  execution: z.looseObject({ id: z.string(), status: z.string() }),
+})
 
 const waiting = z.object({ approval: z.string() })
 const polled = z.discriminatedUnion("status", [
@@ -21,7 +22,9 @@ const polled = z.discriminatedUnion("status", [
 const refused = z.object({ error: z.string() })
 
 const POLL_MS = 1000
-const OVER = new Set(["completed", "failed", "cancelled", "canceled", "ok"])
+const OVER = new Set(["completed", "failed", "cancelled"])
+/** Actions that start an execution of a workflow. Others answer with an execution too, and must not wait for its end. */
+const STARTING = new Set(["run-workflow", "run-trigger"])
 
 export const actions: Command = async ({ settings, args }) => {
   const { words = [], json } = args
@@ -42,15 +45,26 @@ export const actions: Command = async ({ settings, args }) => {
   const client = gatewayClient(settings)
   const result = await carryOut(client, operation.method, path, body)
   print(`${JSON.stringify(result, null, json ? 0 : 2)}\n`)
-  const id = started.safeParse(result).data?.executionId
-  if (id === undefined) return 0
+  const started = STARTING.has(operation.name) ? executionReply.safeParse(result).data : undefined
+  if (started === undefined) return 0
+  const ended = await awaitEnd(client, started.execution.id)
+  print(`${JSON.stringify(ended, null, json ? 0 : 2)}\n`)
+  return ended.execution.status === "completed" ? 0 : 1
+}
+
+const awaitEnd = async (
+  client: GatewayClient,
+  id: string,
+): Promise<z.output<typeof executionReply>> => {
+  const path = `/api/executions/${encodeURIComponent(id)}`
+  let former = ""
   for (;;) {
-    const now = await client.call(execution, "GET", `/api/executions/${encodeURIComponent(id)}`)
-    if (OVER.has(now.status)) {
-      print(`${JSON.stringify(now, null, json ? 0 : 2)}\n`)
-      return now.status === "completed" || now.status === "ok" ? 0 : 1
-    }
-    if (now.status.includes("approval") && !json) process.stderr.write("Waiting for approval.\n")
+    const now = await client.call(executionReply, "GET", path)
+    const { status } = now.execution
+    if (OVER.has(status)) return now
+    if (status === "waiting_approval" && status !== former)
+      process.stderr.write("Waiting for a person to approve it.\n")
+    former = status
     await sleep(systemClock, POLL_MS)
   }
 }

@@ -247,6 +247,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         git,
         secrets,
         workspace: sync,
+        onChanged: () => sync?.changed(),
         approvals,
         services: {
           ...services,

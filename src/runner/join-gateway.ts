@@ -1,5 +1,6 @@
 /** Starts the gateway with what the other components of the runner provide to it. */
 import type { Database } from "bun:sqlite"
+import { relative } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { readFact, writeFact } from "../lib/state-db.ts"
@@ -42,6 +43,8 @@ export interface JoinGatewayOptions {
   readonly page: PageOptions | undefined
   readonly terminal: TerminalPorts | undefined
   readonly terminals: GatewayOptions["terminals"]
+  /** Files of the workspace may have changed through the gateway. */
+  readonly onChanged: () => void
   /** The agent has completed the session. */
   readonly onCompleted: () => void
   readonly clock: Clock
@@ -90,10 +93,15 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     workspace: options.workspace,
     approvals: options.approvals,
     v1Server: options.v1.address,
+    agentDirectory: relative(config.workDir, options.services.workDir) || ".",
     page: options.page,
     terminal: options.terminal,
     terminals: options.terminals,
-    onUsed: () => link.send({ type: "sandbox-used" }),
+    onWritten: options.onChanged,
+    onUsed: () => {
+      link.send({ type: "sandbox-used" })
+      options.onChanged()
+    },
   })
 }
 

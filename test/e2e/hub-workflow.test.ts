@@ -2,12 +2,19 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { Database } from "bun:sqlite"
 import { join } from "node:path"
+import { z } from "zod"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { readFact } from "../../src/lib/state-db.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text } from "../kit/model.ts"
-import { createSandbox, type Sandbox, startRunner, type TestRunner } from "../kit/runner.ts"
+import {
+  createSandbox,
+  runnerFromSource,
+  type Sandbox,
+  startRunner,
+  type TestRunner,
+} from "../kit/runner.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 /** The pid makes this command line unique: other tests on this machine run `sleep` too. */
@@ -67,6 +74,78 @@ test("cancelling a running workflow ends its command", async () => {
   await untilTrue(() => sleeps() === "", "end of the command")
   expect(await statusOf(id)).toBe("cancelled")
   expect(await proof().text()).toBe("begun\n")
+})
+
+/** `sandpiper actions run` in the agent's shell. */
+const runAction = (action: string, input: object) => {
+  const child = Bun.spawn(
+    [...runnerFromSource, "actions", "run", action, JSON.stringify(input), "--json"],
+    {
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        HOME: sandbox.root,
+        SANDPIPER_URL: runner.gatewayUrl,
+        SANDPIPER_API_TOKEN: apiToken,
+      },
+      stdout: "pipe",
+      stderr: "pipe",
+    },
+  )
+  const lines = new Response(child.stdout).text().then((out) =>
+    out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { execution: Record<string, unknown> }),
+  )
+  const said = { text: "" }
+  const listen = async () => {
+    const decoder = new TextDecoder()
+    for await (const bytes of child.stderr) said.text += decoder.decode(bytes)
+  }
+  void listen()
+  return { child, lines, said }
+}
+
+test("the command that runs a workflow waits for its end, and its exit code says how it ended", async () => {
+  for (const [slug, command, status, code] of [
+    ["fine", "sleep 1; echo done", "completed", 0],
+    ["broken", "sleep 1; exit 3", "failed", 1],
+  ] as const) {
+    const data = { steps: [{ type: "bash", command }] }
+    await api("POST", "/workflows/sync", { slug, name: slug, data })
+    const { child, lines } = runAction("run-workflow", { workflowId: slug })
+    expect(await child.exited).toBe(code)
+    const [first, last] = await lines
+    expect(first?.execution).toMatchObject({ status: "running" })
+    expect(last?.execution).toMatchObject({ id: first?.execution["id"], status })
+  }
+})
+
+test("the command that runs a workflow waits for a person's approval, and one that reads the execution does not", async () => {
+  const data = { steps: [{ type: "approval", id: "ok", prompt: "Go on?" }] }
+  await api("POST", "/workflows/sync", { slug: "asks", name: "Asks", data })
+  const { child, lines, said } = runAction("run-workflow", { workflowId: "asks" })
+  const waiting = async () => {
+    const { executions } = await api("GET", "/workflows/executions?workflowId=asks")
+    const found = z.array(z.looseObject({ id: z.string(), status: z.string() })).parse(executions)
+    return found.find((one) => one.status === "waiting_approval")?.id
+  }
+  await untilTrue(async () => (await waiting()) !== undefined, "the question")
+  const id = String(await waiting())
+  const read = runAction("get-execution", { id })
+  expect(await read.child.exited).toBe(0)
+  expect(await read.lines).toMatchObject([{ execution: { id, status: "waiting_approval" } }])
+  const notice = "Waiting for a person to approve it.\n"
+  await untilTrue(() => said.text === notice, "the notice of the command")
+  expect(child.exitCode).toBeNull()
+  await fetch(`${hub.url}/sessions/test-session/approve-execution`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+    body: JSON.stringify({ executionId: id, approve: true }),
+  })
+  expect(await child.exited).toBe(0)
+  expect((await lines).at(-1)?.execution).toMatchObject({ id, status: "completed" })
+  expect(said.text).toBe(notice)
 })
 
 test("a workflow runs to its approval, resumes when approved, and the hub returns its output and steps", async () => {

@@ -1,15 +1,25 @@
 /** Files and websites of a sandbox through the fleet's HTTP API, shown by their effect in a real local sandbox. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { type ServeStack, startServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
+import { type GitServer, startGitServer } from "../kit/git-server.ts"
 import { silentLog } from "../kit/log.ts"
 import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
 import { type S3Server, startS3Server } from "../kit/s3-server.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 let place: Sandbox
 let s3: S3Server
@@ -124,6 +134,67 @@ test("what the agent shows is listed with its size, and its content can be read"
   })
   const content = await call("GET", of("files/content?path=output/display/deep/nest.txt"))
   expect(content.body["text"]).toBe("twig\n")
+})
+
+describe("a session with a repository, whose agent works in the clone", () => {
+  let git: GitServer
+  const id = "with-a-clone"
+  const clone = (file: string) =>
+    join(localRoot(), "files", encodeURIComponent(id), "workspace", "nest", file)
+  let sandboxId = ""
+
+  beforeAll(async () => {
+    git = await startGitServer()
+    await git.commit("nest", "twig.txt", "brown\n")
+    const created = await call("POST", "/create-session", {
+      sessionId: id,
+      userId: "ada",
+      doWsUrl: "ws://127.0.0.1:1/",
+      runnerToken: "a runner token of the caller",
+      jwtSecret: "a gateway key of the caller",
+      // Its session agent is away and would be waited for.
+      envVars: { REPO_URL: git.url("nest"), WORKSPACE_SYNC: "0" },
+    })
+    sandboxId = String(created.body["sandboxId"])
+    await untilTrue(() => existsSync(clone("twig.txt")), "the clone")
+  })
+  afterAll(async () => {
+    await call("POST", "/terminate-session", { sandboxId })
+    await git.stop()
+  })
+
+  test("what the agent shows is found in the clone, and its content can be read by its path", async () => {
+    mkdirSync(clone("output/display/deep"), { recursive: true })
+    writeFileSync(clone("output/display/deep/egg.txt"), "blue\n")
+    const { body } = await call("GET", `/api/sandbox/${id}/artifacts`)
+    const path = realpathSync(clone("output/display/deep/egg.txt"))
+    expect(body).toEqual({ artifacts: [{ path, size: 5, modified: expect.any(String) }] })
+    const query = encodeURIComponent(path)
+    const content = await call("GET", `/api/sandbox/${id}/files/content?path=${query}`)
+    expect(content.body["text"]).toBe("blue\n")
+  })
+
+  test("an upload is answered with a path that the agent and the API can read, and the clone stays clean", async () => {
+    const form = new FormData()
+    form.append("file", new File(["of the user"], "feather.txt"))
+    const uploaded = await fetch(`${stack.hub.url}/api/sandbox/${id}/uploads`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}` },
+      body: form,
+    })
+    const { paths } = (await uploaded.json()) as { readonly paths: readonly string[] }
+    expect(paths).toEqual([realpathSync(clone("../uploads/feather.txt"))])
+    const command = "cat $0 && git status --porcelain uploads"
+    const ran = await call("POST", `/api/sandbox/${id}/exec`, {
+      command: "sh",
+      args: ["-c", command, paths[0]],
+      cwd: "nest",
+    })
+    expect(ran.body).toMatchObject({ exitCode: 0, stdout: "of the user" })
+    const query = encodeURIComponent(paths[0] ?? "")
+    const content = await call("GET", `/api/sandbox/${id}/files/content?path=${query}`)
+    expect(content.body["text"]).toBe("of the user")
+  })
 })
 
 test("a website is installed, served and restarted, and a repeated call starts no second one", async () => {

@@ -1,13 +1,16 @@
 /** A session moves to another sandbox: its files come from object storage before the first prompt of the new one. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
+import { signControlToken } from "../../src/lib/control-token.ts"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, type Sandbox, startRunner } from "../kit/runner.ts"
 import { type S3Server, startS3Server } from "../kit/s3-server.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const SESSION = "test-session"
 
@@ -74,4 +77,33 @@ test("the files of a session are in its next sandbox before the first prompt, an
   } finally {
     await second.stop()
   }
+}, 120_000)
+
+test("files that programs wrote in subfolders after the last turn are saved before the runner ends", async () => {
+  const runner = await startSandbox()
+  const call = async (path: string, body: object) => {
+    const key = runner.sandbox.environment["JWT_SECRET"] ?? ""
+    const jti = crypto.randomUUID()
+    const token = await signControlToken({ key, sessionId: SESSION, jti, now: Date.now() })
+    const response = await fetch(`${runner.gatewayUrl}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    })
+    expect(response.status).toBe(200)
+  }
+  // A background program, as a service: no request ends when it writes.
+  const command =
+    "mkdir -p marsh/reeds; touch marsh/begun; while ! test -e marsh/go; do sleep 0.1; done; echo late > marsh/reeds/late.txt"
+  await call("/v1/processes", { command: "sh", args: ["-c", command] })
+  await ask("quiet", "true")
+  await untilTrue(() => existsSync(join(runner.sandbox.workDir, "marsh/begun")), "the program")
+  // Everything that was reported until now is saved.
+  await call("/api/workspace/save", {})
+  writeFileSync(join(runner.sandbox.workDir, "marsh/go"), "")
+  const late = join(runner.sandbox.workDir, "marsh/reeds/late.txt")
+  await untilTrue(() => existsSync(late), "the late file")
+  await runner.stop()
+  const manifest = [...s3.objects].find(([key]) => key.endsWith("/manifest.json"))?.[1]
+  expect(new TextDecoder().decode(manifest)).toContain("marsh/reeds/late.txt")
 }, 120_000)

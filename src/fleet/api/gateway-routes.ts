@@ -1,6 +1,8 @@
 /** Routes that are passed on to the gateway of a session's sandbox, with a control token. A sleeping sandbox is woken. */
+import { posix } from "node:path"
 import { z } from "zod"
 import { signControlToken } from "../../lib/control-token.ts"
+import { parseJson } from "../../lib/json.ts"
 import { describeError } from "../../lib/log.ts"
 import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
 import { bodies } from "../core/bodies.ts"
@@ -42,9 +44,11 @@ interface Artifact {
   readonly modified: string
 }
 
+const place = z.looseObject({ path: z.string() })
 const entries = z.array(
   z.object({
     name: z.string(),
+    path: z.string(),
     entryType: z.enum(["file", "directory"]),
     size: z.number(),
     modified: z.string(),
@@ -169,31 +173,50 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     }
   }
 
+  /** The agent's directory in the workspace: the clone of the first repository, or `.` without one. */
+  const agentDirectoryOf = async (call: ApiCall): Promise<string> => {
+    const answer = await pass(call, "GET", "/v1/agent-directory")
+    const text = await answer.text()
+    // A runner of an earlier version.
+    if (answer.status === 404) return "."
+    if (!answer.ok) throw new ApiError(502, "no-directory", `the sandbox answered ${answer.status}`)
+    return place.parse(JSON.parse(text)).path
+  }
+
   const listArtifacts = async (
     call: ApiCall,
     folder: string,
-    depth: number,
+    isAbsolute: boolean,
+    depth = 1,
   ): Promise<readonly Artifact[]> => {
-    const path = encodeURIComponent(folder)
-    const answer = await pass(call, "GET", `/v1/fs/entries?path=${path}`)
+    const query = encodeURIComponent(folder)
+    const answer = await pass(call, "GET", `/v1/fs/entries?path=${query}`)
     const text = await answer.text()
     // The agent has not made the folder.
     if (answer.status === 404) return []
     if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
     const found: Artifact[] = []
-    for (const { name, entryType, size, modified } of entries.parse(JSON.parse(text))) {
-      const place = `${folder}/${name}`
-      if (entryType === "file") found.push({ path: place, size, modified })
-      else if (depth < DEEPEST) found.push(...(await listArtifacts(call, place, depth + 1)))
+    for (const entry of entries.parse(JSON.parse(text))) {
+      const { entryType, size, modified } = entry
+      const path = isAbsolute ? entry.path : `${folder}/${entry.name}`
+      if (entryType === "file") found.push({ path, size, modified })
+      else if (depth < DEEPEST)
+        found.push(...(await listArtifacts(call, path, isAbsolute, depth + 1)))
       if (found.length >= MOST_ARTIFACTS) break
     }
     return found
   }
 
   return {
-    artifacts: async (call) => ({
-      artifacts: (await listArtifacts(call, DISPLAY_FOLDER, 1)).slice(0, MOST_ARTIFACTS),
-    }),
+    artifacts: async (call) => {
+      const directory = await agentDirectoryOf(call)
+      const found = await listArtifacts(
+        call,
+        posix.join(directory, DISPLAY_FOLDER),
+        directory !== ".",
+      )
+      return { artifacts: found.slice(0, MOST_ARTIFACTS) }
+    },
     sync: (call) => operate(call, "/api/workspace/save", {}),
     restore: (call) => operate(call, "/api/workspace/restore", {}),
     "bootstrap-website": (call) =>
@@ -214,15 +237,19 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
           "an upload may have 100 MB in all: send the files in several requests",
         )
       const paths: string[] = []
+      const absolute: string[] = []
       const names = uploadNames(files.map(({ name }) => name))
       for (const [index, file] of files.entries()) {
         const path = `${UPLOADS}/${names[index]}`
         const stored = await pass(call, "PUT", `/v1/fs/file?path=${encodeURIComponent(path)}`, file)
         if (!stored.ok) return stored
-        await stored.text()
+        const written = place.safeParse(parseJson(await stored.text()))
+        if (written.success) absolute.push(written.data.path)
         paths.push(path)
       }
-      return { paths }
+      // Not into the clone: it may not exist yet, and the agent would commit the files.
+      const isElsewhere = absolute.length === paths.length && (await agentDirectoryOf(call)) !== "."
+      return { paths: isElsewhere ? absolute : paths }
     },
     exec: (call) => pass(call, "POST", "/v1/processes/run", call.body),
   }

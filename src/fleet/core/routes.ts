@@ -86,7 +86,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/uploads",
     access: "change",
-    doc: "multipart files into `uploads/`; answers with their paths",
+    doc: "multipart files into `uploads/` of the workspace; answers with their paths, which are absolute if the agent works in the clone of a repository",
   },
   exec: {
     method: "POST",
@@ -98,7 +98,7 @@ export const fleetRoutes = {
     method: "GET",
     path: "/api/sandbox/:session/artifacts",
     access: "read",
-    doc: "the files that the agent shows (`output/display`): path, size, modified; their content by `files/content?path=`",
+    doc: "the files that the agent shows (`output/display` of its directory): path, size, modified; their content by `files/content?path=`",
   },
   sync: {
     method: "POST",

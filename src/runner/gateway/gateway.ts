@@ -2,6 +2,7 @@
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { type ApiPorts, createApi } from "./api.ts"
+import { SAFE_METHODS } from "./forward.ts"
 import { createRequestHandler } from "./handle-request.ts"
 import { createAuth } from "./auth.ts"
 import { type BackendPorts, reservedPorts } from "./proxy/backends.ts"
@@ -13,7 +14,8 @@ import type { PageOptions } from "./page/page-door.ts"
 import type { Approvals } from "./approvals.ts"
 import type { Terminals } from "../sandbox/terminals.ts"
 import type { TerminalPorts } from "./serve-terminals.ts"
-import { forwardedRoutes } from "./routes.ts"
+import { forwardedRoutes, type RouteName } from "./routes.ts"
+import type { HttpExchange } from "./tcp/http-exchange.ts"
 import { startServer } from "./tcp/server.ts"
 import { createWorkMeter } from "./work-meter.ts"
 import { createSandboxOperations, type SandboxOperationPorts } from "../sandbox/operations.ts"
@@ -70,9 +72,13 @@ export interface GatewayOptions {
   readonly approvals?: Approvals | undefined
   /** The server of `/v1`, which is started if necessary; without it those routes are not served. */
   readonly v1Server?: () => Promise<V1Address | undefined>
+  /** The agent's directory as a path in the workspace, `.` for the workspace itself. */
+  readonly agentDirectory?: string
   /** The page, on a host of its own. Absent: the gateway serves the sandbox only, on every host. */
   readonly page?: PageOptions | undefined
   readonly mostSockets?: number
+  /** A request that may have changed files of the workspace is over. */
+  readonly onWritten?: () => void
   /** People have worked in the sandbox in the last half minute. */
   readonly onUsed?: () => void
 }
@@ -175,6 +181,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     opencodePassword: options.opencodePassword,
     serviceLog: options.services.services.logOf,
     v1Server: options.v1Server ?? (async () => undefined),
+    agentDirectory: options.agentDirectory ?? ".",
     report,
     page: options.page,
     terminal: options.terminal,
@@ -205,6 +212,7 @@ export const startGateway = (options: GatewayOptions): Gateway => {
     onRequest: handleRequest,
     onRequestOver: (exchange) => {
       work.ended(exchange)
+      if (mayHaveWritten(exchange)) options.onWritten?.()
       metrics.request(exchange.route, exchange.status, exchange.bytesIn(), exchange.bytesOut())
     },
     onRefused: (status) => metrics.request("malformed", status, 0, 0),
@@ -246,6 +254,17 @@ const SWEEP_TICKS = 60
 /** How often the servers behind tunnels are looked for, in ticks. */
 const LISTEN_TICKS = 2
 const WORK_TICKS = 30
+/** Routes whose requests write files, or start programs that do. */
+const WRITING: ReadonlySet<string> = new Set<RouteName>([
+  "v1-files",
+  "v1-processes",
+  "services",
+  "website",
+  "env",
+])
+
+const mayHaveWritten = ({ head, route, isTrusted }: HttpExchange): boolean =>
+  isTrusted && WRITING.has(route) && !SAFE_METHODS.has(head.method)
 
 const gauge = (name: string, help: string, value: number): Metric => ({
   name,

@@ -38,6 +38,7 @@ export interface RequestHandlerOptions extends ForwardOptions {
   readonly ports: BackendPorts
   readonly serviceLog: (name: string) => ServiceLog | undefined
   readonly report: (name: ReportName) => HttpResponse
+  readonly agentDirectory: string
   /** The sandbox's own terminals; without them there are none. */
   readonly terminal: TerminalPorts | undefined
   /** The terminals that `/api/terminal` opens. */
@@ -193,6 +194,10 @@ export const createRequestHandler = (
       })
     },
     "v1-health": (exchange) => exchange.respond(readOnly(exchange.head) ?? V1_HEALTHY),
+    "v1-agent-directory": (exchange) => {
+      const body = JSON.stringify({ path: options.agentDirectory })
+      exchange.respond(readOnly(exchange.head) ?? { ...HEALTHY, body })
+    },
     git: (exchange, target) => {
       const refused = readOnly(exchange.head)
       return refused ? exchange.respond(refused) : void toV1(exchange, target)

@@ -119,6 +119,12 @@ export const routes = [
     doc: "whether files and processes can be served",
   },
   {
+    name: "v1-agent-directory",
+    path: "/v1/agent-directory",
+    access: "control",
+    doc: "the directory of the workspace that the agent works in",
+  },
+  {
     name: "v1-files",
     path: "/v1/fs/*",
     access: "tool+control",

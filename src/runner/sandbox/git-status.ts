@@ -114,10 +114,10 @@ export const baseName = (ref: string): string =>
 /** Characters of a file's patch that are sent. */
 export const MAX_PATCH = 64 * 1024
 
-export const capPatch = (patch: string): string =>
-  patch.length <= MAX_PATCH
+export const capPatch = (patch: string, most = MAX_PATCH): string =>
+  patch.length <= most
     ? patch
-    : `${patch.slice(0, MAX_PATCH).toWellFormed()}\n[the patch is ${patch.length} characters long: the rest is not shown]\n`
+    : `${patch.slice(0, most).toWellFormed()}\n[the patch is ${patch.length} characters long: the rest is not shown]\n`
 
 /** Numbers of added and deleted lines of a patch. */
 export const countLines = (

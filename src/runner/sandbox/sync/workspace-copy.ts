@@ -35,6 +35,8 @@ export interface WorkspaceCopyOptions {
 
 export interface WorkspaceCopy {
   readonly save: () => Promise<SavedWorkspace>
+  /** Reads the workspace and compares it with what was saved last; also true if that is not known. */
+  readonly hasChanged: () => Promise<boolean>
   /** Resolves to the number of files that were written. */
   readonly restore: () => Promise<number>
 }
@@ -172,7 +174,11 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
     return missing.length
   }
 
-  return { save, restore }
+  return {
+    save,
+    hasChanged: async () => stored === undefined || planSave(stored, await files.scan()).isChanged,
+    restore,
+  }
 }
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")

@@ -1,5 +1,6 @@
 /**
- * When the workspace is saved and restored. A new sandbox restores before its first prompt. If that fails, nothing is
+ * When the workspace is saved and restored. Not every change is reported: the workspace is also looked at every few minutes
+ * and before the sandbox sleeps or ends. A new sandbox restores before its first prompt. If that fails, nothing is
  * saved: a workspace that is not complete must not replace the saved one.
  */
 import { type Clock, sleep, within } from "../../../lib/clock.ts"
@@ -24,7 +25,7 @@ export interface WorkspaceSyncOptions {
 }
 
 export interface WorkspaceSync {
-  /** Before the first prompt. Resolves to a problem that people should know, if there is one. */
+  /** At every start, before the first prompt. Resolves to a problem that people should know, if there is one. */
   readonly restore: () => Promise<string | undefined>
   /** Writes saved files that are missing now. Resolves to their number. */
   readonly restoreAgain: () => Promise<number>
@@ -32,20 +33,22 @@ export interface WorkspaceSync {
   readonly changed: () => void
   /** Saves now. In a new sandbox it waits for the restore. */
   readonly save: () => Promise<SavedWorkspace>
-  /** Before the sandbox sleeps or ends: saves if something has changed. It does not throw. */
+  /** Before the sandbox sleeps or ends: looks, and saves if something has changed. It does not throw. */
   readonly settle: () => Promise<void>
   readonly stop: () => void
 }
 
 const QUIET_MS = 30_000
 const LONGEST_MS = 300_000
+/** Longer than a runner waits for a snapshot: nothing is saved meanwhile. */
+const LOOK_MS = 300_000
 const TRIES = 4
 const PAUSE_MS = 2000
 const RESTORE_MS = 60_000
 
 export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSync => {
   const { copy, memory, clock, log } = options
-  const timers = createTimers<"quiet">(clock.after)
+  const timers = createTimers<"quiet" | "look">(clock.after)
   const inOrder = createInOrder()
   let isComplete = memory.read() !== undefined
   /** Resolves when the first restore has ended, also if it has failed. */
@@ -77,6 +80,28 @@ export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSyn
   }
   const arm = (ms: number) => {
     if (!isStopped) timers.arm("quiet", ms, () => void trySaving())
+  }
+
+  /** True if the files differ from what was saved last. */
+  const hasChanged = async (): Promise<boolean> => {
+    if (!isComplete) return false
+    if (changedAt !== undefined) return true
+    try {
+      if (!(await inOrder(copy.hasChanged))) return false
+      changedAt ??= clock.now()
+      return true
+    } catch (error) {
+      log.warn("workspace.not-read", { error: describeError(error) })
+      return false
+    }
+  }
+  const lookLater = () => {
+    if (!isStopped) timers.arm("look", LOOK_MS, () => void look())
+  }
+  const look = async (): Promise<void> => {
+    lookLater()
+    // A reported change is saved by its own timer.
+    if (changedAt === undefined && (await hasChanged())) await trySaving()
   }
 
   const bringBack = async (): Promise<string | undefined> => {
@@ -113,6 +138,7 @@ export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSyn
         return files
       }),
     restore: async () => {
+      lookLater()
       if (isComplete) return undefined
       try {
         return await bringBack()
@@ -126,12 +152,14 @@ export const createWorkspaceSync = (options: WorkspaceSyncOptions): WorkspaceSyn
       arm(Math.max(0, Math.min(QUIET_MS, changedAt + LONGEST_MS - now)))
     },
     settle: async () => {
-      if (changedAt !== undefined && isComplete) await trySaving()
+      lookLater()
+      if (await hasChanged()) await trySaving()
       timers.cancel("quiet")
     },
     stop: () => {
       isStopped = true
       timers.cancel("quiet")
+      timers.cancel("look")
     },
   }
 }

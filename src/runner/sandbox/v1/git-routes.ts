@@ -32,18 +32,15 @@ export const gitRoutes = (
     return inRepository(files, path, environment, (git) => use(git, path))
   }
 
-  /** The patch of one file, at most 64 KiB with a mark where it was cut. */
-  const patchOf = async (
+  const patchOf = (
     git: RunGit,
     repository: string,
     head: string | undefined,
     { path, isTracked }: StatusFile,
-  ) => {
-    const patch = isTracked
-      ? await git([...DIFF, head ?? EMPTY_TREE, "--", `:(top,literal)${path}`])
-      : await patchOfNew(files, `${repository}/${path}`, path)
-    return { path, diff: capPatch(patch), truncated: patch.length > MAX_PATCH }
-  }
+  ): Promise<string> =>
+    isTracked
+      ? git([...DIFF, head ?? EMPTY_TREE, "--", `:(top,literal)${path}`])
+      : patchOfNew(files, `${repository}/${path}`, path)
 
   return {
     "GET /api/git/repos": async (client) =>
@@ -77,14 +74,23 @@ export const gitRoutes = (
             await git([...STATUS, "--untracked-files=all"]),
           )
           const wanted = changed.filter((file) => path === undefined || file.path === path)
-          const patches = []
+          const shown = []
+          let diff = ""
+          let left = MAX_PATCH
           for (const file of wanted.slice(0, MOST_FILES)) {
-            patches.push(await patchOf(git, repository, head, file))
+            // Nothing of a file after the limit is shown: it is named only.
+            const patch = left > 0 ? await patchOf(git, repository, head, file) : undefined
+            diff += capPatch(patch ?? "", left)
+            shown.push({
+              path: file.path,
+              truncated: patch === undefined || patch.length > left,
+            })
+            left = Math.max(0, left - (patch?.length ?? 0))
           }
           return {
-            diff: patches.map(({ diff }) => diff).join(""),
-            truncated: wanted.length > MOST_FILES || patches.some(({ truncated }) => truncated),
-            files: patches.map(({ path: name, truncated }) => ({ path: name, truncated })),
+            diff,
+            truncated: wanted.length > MOST_FILES || shown.some(({ truncated }) => truncated),
+            files: shown,
           }
         }),
       ),

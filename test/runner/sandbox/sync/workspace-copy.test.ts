@@ -74,6 +74,26 @@ describe("the copy of a workspace in object storage", () => {
     expect(await next.copy.save()).toMatchObject({ uploaded: 0, removed: 0 })
   })
 
+  test("a look finds a file that was written, removed or made executable since the last save, and makes no call", async () => {
+    const one = await workspace()
+    expect(await one.copy.hasChanged()).toBe(true)
+    await one.put("deep/below/a", "alpha")
+    await one.put("b", "beta")
+    const changes: readonly (() => Promise<unknown>)[] = [
+      () => one.put("deep/below/a", "ALPHA"),
+      () => rm(join(one.root, "b")),
+      () => chmod(join(one.root, "deep/below/a"), 0o755),
+    ]
+    for (const change of changes) {
+      await one.copy.save()
+      s3.calls.length = 0
+      expect(await one.copy.hasChanged()).toBe(false)
+      await change()
+      expect(await one.copy.hasChanged()).toBe(true)
+      expect(s3.calls).toEqual([])
+    }
+  })
+
   test("files that exist in the new sandbox are not overwritten", async () => {
     const first = await workspace()
     await first.put("kept.txt", "saved")

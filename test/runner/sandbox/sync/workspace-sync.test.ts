@@ -15,6 +15,8 @@ const start = (fact?: string) => {
   const state = {
     saves: 0,
     restores: 0,
+    /** What a look at the files finds. */
+    differs: false,
     saveFailure: undefined as Error | undefined,
     restoreFailure: undefined as Error | undefined,
   }
@@ -23,8 +25,10 @@ const start = (fact?: string) => {
       save: async () => {
         state.saves += 1
         if (state.saveFailure) throw state.saveFailure
+        state.differs = false
         return SAVED
       },
+      hasChanged: async () => state.differs,
       restore: async () => {
         state.restores += 1
         if (state.restoreFailure) throw state.restoreFailure
@@ -87,6 +91,42 @@ describe("saving", () => {
     expect(state.saves).toBe(2)
   })
 
+  test("before the sandbox sleeps or ends a change that nobody has reported is saved too", async () => {
+    const { state, sync } = start("restored")
+    state.differs = true
+    await sync.settle()
+    expect(state.saves).toBe(1)
+    await sync.settle()
+    expect(state.saves).toBe(1)
+  })
+
+  test("a change that nobody has reported is saved within five minutes", async () => {
+    const { clock, state, sync, idle } = start("restored")
+    await sync.restore()
+    for (const saves of [1, 2]) {
+      state.differs = true
+      clock.advance(300_000)
+      await untilTrue(() => state.saves === saves, `save ${saves}`)
+      await idle()
+    }
+    sync.stop()
+    state.differs = true
+    clock.advance(600_000)
+    await idle()
+    expect(state.saves).toBe(2)
+  })
+
+  test("nothing is saved in the minutes after the sandbox was asked to sleep", async () => {
+    const { clock, state, sync, idle } = start("restored")
+    await sync.restore()
+    clock.advance(299_000)
+    await sync.settle()
+    state.differs = true
+    clock.advance(180_000)
+    await idle()
+    expect(state.saves).toBe(0)
+  })
+
   test("a failed save is tried again later", async () => {
     const { clock, state, sync } = start("restored")
     state.saveFailure = new StorageError("the object storage cannot be reached", undefined)
@@ -141,6 +181,7 @@ describe("restoring", () => {
     expect(await restored).toContain("was not restored")
     expect(memory.fact).toBeUndefined()
     sync.changed()
+    state.differs = true
     clock.advance(600_000)
     await sync.settle()
     expect(state.saves).toBe(0)

@@ -1,8 +1,10 @@
 /** `/v1/fs` beyond the SDK: ranges, edits, interrupted uploads, watching, limits, and the keys that open it. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { chmod, readdir, readFile, stat } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { API_TOKEN, makeToken } from "../../gateway/kit.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 import { startV1Stage, type V1Stage } from "./kit.ts"
 
 let stage: V1Stage
@@ -138,4 +140,20 @@ test("the server itself answers to the gateway's token only", async () => {
   expect((await fetch(own)).status).toBe(401)
   const headers = { authorization: `Bearer ${API_TOKEN}` }
   expect((await fetch(own, { headers })).status).toBe(401)
+})
+
+test("the gateway reports at the end of a request that files may have changed, and not of one that only reads", async () => {
+  const before = stage.writes()
+  await (await put("reported.txt", "one")).text()
+  await untilTrue(() => stage.writes() === before + 1, "the report of the upload")
+  await (await stage.call("GET", "/v1/fs/file?path=reported.txt")).text()
+  const command = "touch begun; while ! test -e go; do sleep 0.05; done; echo 2 > reported.txt"
+  const body = JSON.stringify({ command: "sh", args: ["-c", command] })
+  const run = stage.call("POST", "/v1/processes/run", { body })
+  await untilTrue(() => existsSync(join(stage.root, "begun")), "the start of the program")
+  // The program may still write.
+  expect(stage.writes()).toBe(before + 1)
+  await writeFile(join(stage.root, "go"), "")
+  await (await run).text()
+  await untilTrue(() => stage.writes() === before + 2, "the report of the program")
 })

@@ -1,7 +1,7 @@
 /** `/api/git` over the gateway: real repositories, and repositories whose settings try to run programs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { chmod, writeFile } from "node:fs/promises"
+import { chmod, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
 import { API_TOKEN, makeToken } from "../../gateway/kit.ts"
@@ -101,6 +101,24 @@ describe("git of the workspace", () => {
     expect(truncated).toBe(true)
     expect(diff.length).toBeLessThan(66_000)
     expect(diff).toContain("the rest is not shown")
+  })
+
+  test("the patches of all files together are cut at 64 KiB, and the files that are not shown are named", async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `part-${index}.txt`)
+    await writeFile(join(repository, "big.txt"), "start\n")
+    for (const name of names)
+      await writeFile(join(repository, name), `a line of ${name}\n`.repeat(1000))
+    await give()
+    const { diff, truncated, files } = await readDiff()
+    expect(truncated).toBe(true)
+    expect(diff.length).toBeLessThan(66_000)
+    expect(diff.match(/the rest is not shown/g)).toHaveLength(1)
+    expect(files.map(({ path }) => path)).toEqual(expect.arrayContaining(names))
+    for (const { path, truncated: isCut } of files) {
+      const one = await readDiff(`&path=${encodeURIComponent(path)}`)
+      expect(diff.includes(one.diff)).toBe(!isCut)
+    }
+    for (const name of names) await rm(join(repository, name))
   })
 })
 

@@ -23,6 +23,8 @@ export interface CallOptions {
 export interface V1Stage {
   readonly gateway: TestGateway
   readonly supervisor: V1Supervisor
+  /** How often the gateway has reported that files may have changed. */
+  readonly writes: () => number
   /** Ends the server as a runner does that stops, and starts another runner's. */
   readonly restartRunner: () => Promise<void>
   /** What the runner has stored about running processes, as JSON. */
@@ -63,9 +65,14 @@ export const startV1Stage = async (
       log: recordingLog([]),
     })
   let supervisor = startSupervisor()
-  const gateway = startTestGateway({ v1Server: () => supervisor.address() })
+  let writes = 0
+  const gateway = startTestGateway({
+    v1Server: () => supervisor.address(),
+    onWritten: () => (writes += 1),
+  })
   return {
     gateway,
+    writes: () => writes,
     get supervisor() {
       return supervisor
     },
