@@ -130,6 +130,21 @@ export const storeContract = (
       await store.dropSnapshot("of-saved")
     })
 
+    test("the newest snapshot of a sandbox is found by the sandbox", async () => {
+      for (const [id, ref, createdAt] of [
+        ["older", "sb-saved", 1],
+        ["newer", "sb-saved", 2],
+        ["of-other", "sb-other", 3],
+      ] as const)
+        await store.addSnapshot({ id, session: "saved-twice", createdAt, ref })
+      await store.addSnapshot({ id: "of-none", session: "saved-twice", createdAt: 4 })
+      const newer = { id: "newer", session: "saved-twice", createdAt: 2, ref: "sb-saved" }
+      expect(await other.snapshotOf("sb-saved")).toEqual(newer)
+      expect(await other.snapshotOf("sb-unknown")).toBeUndefined()
+      for (const id of ["older", "newer", "of-other", "of-none"]) await store.dropSnapshot(id)
+      expect(await other.snapshotOf("sb-saved")).toBeUndefined()
+    })
+
     test("a change that throws or decides nothing writes nothing", async () => {
       await store.add(session("still"), newLife, 0)
       await store.change("still", 9, () => undefined)

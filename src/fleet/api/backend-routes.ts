@@ -77,11 +77,13 @@ const isSame = (
 
 export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
   const { keeper, store, provider } = parts
-  const withSandbox = async (sandboxId: string): Promise<StoredSession> => {
+  /** The session whose sandbox this is now. */
+  const withSandbox = async (sandboxId: string): Promise<StoredSession | undefined> => {
     const found = await store.findRef(sandboxId)
-    if (found?.kind === "external") return found
-    throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
+    return found?.kind === "external" ? found : undefined
   }
+  const finished = (sandboxId: string) =>
+    new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
 
   const until = async (
     session: string,
@@ -180,22 +182,26 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "terminate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
-      const { id } = await withSandbox(sandboxId)
+      const session = await withSandbox(sandboxId)
+      if (!session) throw finished(sandboxId)
+      const { id } = session
       await keeper.want(id, "ended")
       await until(id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
       return { success: true }
     },
     "hibernate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
-      const { id, life: before } = await withSandbox(sandboxId)
-      refuseUnsaved(provider)
-      await keeper.want(id, "asleep", true)
-      const gone = await until(id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
-      // It ended by itself before the snapshot: what it was made from does not have its work.
-      const isOld = !before.saved && gone.life.snapshot?.id === before.snapshot?.id
-      if (!gone.life.snapshot || isOld)
-        throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
-      return { snapshotImageId: gone.life.snapshot.id }
+      const session = await withSandbox(sandboxId)
+      if (session) {
+        refuseUnsaved(provider)
+        await keeper.want(session.id, "asleep", true)
+        await until(session.id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
+      }
+      // Also of an earlier call whose answer was lost, or came before the snapshot was made. A sandbox that ended by itself
+      // has none: what it was made from does not have its work.
+      const made = await store.snapshotOf(sandboxId)
+      if (!made || (await store.find(made.session))?.kind !== "external") throw finished(sandboxId)
+      return { snapshotImageId: made.id }
     },
     "session-status": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)

@@ -176,7 +176,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/hibernate-session",
     access: "admin",
-    doc: "`{sandboxId}` -> `{snapshotImageId}`; 409 `already-finished` if the sandbox has ended",
+    doc: "`{sandboxId}` -> `{snapshotImageId}`, the same id when repeated; 409 `already-finished` if the sandbox has ended without a snapshot",
   },
   "session-status": {
     method: "POST",

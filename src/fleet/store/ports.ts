@@ -254,6 +254,8 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
   readonly snapshots: () => Promise<readonly StoredSnapshot[]>
+  /** The newest snapshot of this sandbox, also after the sandbox has ended. */
+  readonly snapshotOf: (ref: string) => Promise<StoredSnapshot | undefined>
   readonly dropSnapshot: (id: string) => Promise<void>
   /** Deletes leases that have ended, answers that are older than a day, and counts that no quota needs. */
   readonly purge: (at: number) => Promise<void>

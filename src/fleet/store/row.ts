@@ -91,11 +91,12 @@ const snapshotRow = z.object({
   id: z.string(),
   session: z.string(),
   created_at: z.coerce.number(),
+  ref: z.string().nullable(),
 })
 
 export const readSnapshot = (row: unknown): StoredSnapshot => {
-  const { id, session, created_at: createdAt } = snapshotRow.parse(row)
-  return { id, session, createdAt }
+  const { id, session, created_at: createdAt, ref } = snapshotRow.parse(row)
+  return { id, session, createdAt, ...(ref !== null && { ref }) }
 }
 
 const volumeRow = z.object({ session: z.string(), provider: z.string() })
