@@ -135,6 +135,64 @@ describe("a sandbox of another session agent", () => {
     await call("POST", "/create-session", given)
   })
 
+  test("while it is hibernated, only its agent starts it: other calls are refused and start nothing", async () => {
+    const body = { ...given, sessionId: "elsewhere-asleep", userId: "hedy" }
+    const created = await call("POST", "/create-session", body)
+    const { sandboxId } = created.body
+    const path = `/api/sandbox/${body.sessionId}`
+    const resume = { sandbox_session_id: body.sessionId }
+    expect((await call("POST", `${path}/resume?wait=1`, undefined, "hedy")).body).toMatchObject({
+      status: "running",
+      providerSandboxId: sandboxId,
+    })
+    const saved = await call("POST", "/hibernate-session", { sandboxId })
+    const before = await store.find(body.sessionId)
+    for (const [method, route, sent] of [
+      ["GET", `${path}/files`, undefined],
+      ["GET", `${path}/artifacts`, undefined],
+      ["POST", `${path}/exec`, { command: "true" }],
+      ["POST", `${path}/resume?wait=1`, undefined],
+      ["POST", "/api/agent/resume", resume],
+      ["POST", "/api/agent/resume", { ...resume, message: "hello" }],
+    ] as const)
+      expect(await call(method, route, sent, "hedy")).toMatchObject({
+        status: 409,
+        body: { code: "asleep" },
+      })
+    expect(await store.find(body.sessionId)).toEqual(before)
+    // Its agent restores it with a new token.
+    const restored = await call("POST", "/restore-session", {
+      ...body,
+      runnerToken: "a second runner token of the caller",
+      snapshotImageId: saved.body["snapshotImageId"],
+    })
+    expect(restored.status).toBe(200)
+    await call("POST", "/terminate-session", { sandboxId: restored.body["sandboxId"] })
+  })
+
+  test("a call to its sandbox does not stop the hibernation that its agent has asked for", async () => {
+    const body = { ...given, sessionId: "elsewhere-leaving", userId: "hugo" }
+    const { sandboxId } = (await call("POST", "/create-session", body)).body
+    const real = provider.snapshot
+    const slow = provider as { snapshot: RunnerProvider["snapshot"] }
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    slow.snapshot = async (...asked) => {
+      await isReleased
+      return real(...asked)
+    }
+    changed.address = async () => ({ is: "ok", value: { url: "http://127.0.0.1:1", headers: {} } })
+    const saving = call("POST", "/hibernate-session", { sandboxId })
+    await untilTrue(
+      async () => (await store.find(body.sessionId))?.life.pending?.call.do === "snapshot",
+      "the snapshot is being made",
+    )
+    const asked = await call("GET", `/api/sandbox/${body.sessionId}/files`, undefined, "hugo")
+    expect(asked.body["code"]).toBe("sandbox-away")
+    release()
+    expect((await saving).status).toBe(200)
+    slow.snapshot = real
+  })
+
   test("only the provider's own word makes its status terminated", async () => {
     const { body } = await call("POST", "/create-session", given)
     const { sandboxId } = body

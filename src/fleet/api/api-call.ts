@@ -136,6 +136,26 @@ export const refuseEnded = ({ id, life }: StoredSession): void => {
     throw new ApiError(409, "already-finished", `the session ${id} has ended`)
 }
 
+/**
+ * Another session agent starts its sandboxes itself: its link would refuse the runner of one that this call starts, and
+ * nobody would end that one.
+ */
+export const refuseAsleepElsewhere = ({ id, kind, life }: StoredSession): void => {
+  if (kind === "external" && life.phase !== "running" && life.wanted !== "running")
+    throw new ApiError(
+      409,
+      "asleep",
+      `the sandbox of the session ${id} does not run: only its session agent starts it`,
+    )
+}
+
+/** Only its agent decides whether the sandbox of another session agent runs: this call does not stop a hibernation either. */
+export const wake = async (
+  { keeper }: Pick<ApiParts, "keeper">,
+  session: StoredSession,
+): Promise<StoredSession> =>
+  session.kind === "external" ? session : ((await keeper.want(session.id, "running")) ?? session)
+
 /** A caller that wants its files saved is told at once if the provider cannot do it. */
 export const refuseUnsaved = ({ name, can }: Pick<SandboxProvider, "name" | "can">): void => {
   if (can.snapshot === "none")

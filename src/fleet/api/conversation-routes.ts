@@ -13,8 +13,10 @@ import {
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
   viewOf,
+  wake,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -59,10 +61,11 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
 
   const start = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    refuseAsleepElsewhere(session)
     await refuseAboveQuota(parts, session)
     const { id, life } = session
     logResolve(log, id, life)
-    return (await keeper.want(id, "running")) ?? session
+    return wake(parts, session)
   }
 
   const fresh = async (session: StoredSession) => (await store.find(session.id)) ?? session

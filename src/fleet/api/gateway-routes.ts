@@ -16,7 +16,9 @@ import {
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
+  wake,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -83,8 +85,9 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
 
   const awake = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    refuseAsleepElsewhere(session)
     if (session.life.phase !== "running") await refuseAboveQuota(parts, session)
-    await keeper.want(session.id, "running")
+    await wake(parts, session)
     const isThere = ({ life }: StoredSession) => life.phase === "running" || life.failed
     const found = await keeper.waitFor(session.id, isThere, AbortSignal.timeout(MAX_WAIT_MS))
     if (found?.life.phase === "running") return found

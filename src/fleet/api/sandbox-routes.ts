@@ -7,9 +7,11 @@ import {
   type Handler,
   MAX_WAIT_MS,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
   refuseUnsaved,
   viewOf,
+  wake,
 } from "./api-call.ts"
 
 const verbs = {
@@ -49,13 +51,15 @@ export const sandboxRoutes = (
     async ({ session, url }) => {
       if (verb !== "terminate") refuseEnded(session)
       if (verb === "hibernate") refuseUnsaved(provider)
+      if (verb === "resume") refuseAsleepElsewhere(session)
       if (verb === "resume" && session.life.phase !== "running")
         await refuseAboveQuota(parts, session)
       const { wanted, deep, holds } = verbs[verb]
       // The session must not take prompts that no sandbox would ever get.
       if (verb === "terminate" && session.kind !== "external")
         await hub.end(session.id, "ended by a caller of the fleet")
-      const changed = await keeper.want(session.id, wanted, deep)
+      const changed =
+        verb === "resume" ? await wake(parts, session) : await keeper.want(session.id, wanted, deep)
       if (!url.searchParams.has("wait")) return viewOf(changed ?? session)
       const reached = ({ life }: StoredSession) =>
         !life.pending && ((holds as readonly string[]).includes(life.phase) || life.failed)

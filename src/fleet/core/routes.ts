@@ -56,7 +56,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/resume",
     access: "change",
-    doc: "starts or wakes it",
+    doc: "starts or wakes it; 409 `asleep` if another session agent starts and stops it, like every call that would wake it",
   },
   terminate: {
     method: "POST",
