@@ -193,6 +193,22 @@ describe("a sandbox of another session agent", () => {
     slow.snapshot = real
   })
 
+  test("the volume that the sessions of an orchestrator share is deleted when no sandbox of them uses it", async () => {
+    const [first, second] = ["orchestrator:olga:1", "orchestrator:olga:2"]
+    const body = { ...given, sessionId: second, userId: "olga" }
+    const { sandboxId } = (await call("POST", "/create-session", body)).body
+    const removed = () => provider.removedVolumes.filter((name) => name.includes("olga"))
+    for (const sessionId of [first, second]) {
+      const refused = await call("POST", "/delete-workspace", { sessionId })
+      expect(refused).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+      expect(String(refused.body["error"])).toContain(second)
+    }
+    expect(removed()).toEqual([])
+    await call("POST", "/terminate-session", { sandboxId })
+    expect((await call("POST", "/delete-workspace", { sessionId: first })).status).toBe(200)
+    expect(removed()).toEqual(["workspace-orchestrator-olga"])
+  })
+
   test("only the provider's own word makes its status terminated", async () => {
     const { body } = await call("POST", "/create-session", given)
     const { sandboxId } = body

@@ -6,7 +6,7 @@ import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
 import { lacksSnapshot } from "../core/life-change.ts"
-import { workspaceVolume } from "../core/names.ts"
+import { isSharedVolume, workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { SandboxInfo } from "../providers/contract.ts"
 import type { StoredSession } from "../store/ports.ts"
@@ -95,6 +95,17 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     if (found && holds(found)) return found
     const why = found?.life.lastError ?? "it takes longer than expected"
     throw new ApiError(503, "not-done", `${what}: ${why}`, 10)
+  }
+
+  /** A session whose sandbox uses the volume, or will. */
+  const userOf = async (volume: string, session: string): Promise<StoredSession | undefined> => {
+    const sessions = isSharedVolume(volume) ? await store.present() : [await store.find(session)]
+    return sessions.find(
+      (one) =>
+        one !== undefined &&
+        workspaceVolume(one.id) === volume &&
+        (one.life.ref !== undefined || one.life.pending !== undefined),
+    )
   }
 
   /** The sandbox may have ended by itself without the fleet having seen it yet. */
@@ -214,14 +225,15 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "delete-workspace": async ({ body }) => {
       const { sessionId } = readBody(bodies["delete-workspace"], body)
-      const life = (await store.find(sessionId))?.life
-      if (life?.ref !== undefined || life?.pending)
+      const volume = workspaceVolume(sessionId)
+      const user = await userOf(volume, sessionId)
+      if (user)
         throw new ApiError(
           409,
           "has-sandbox",
-          `a sandbox of the session ${sessionId} uses the volume: terminate it first`,
+          `a sandbox of the session ${user.id} uses the volume: terminate it first`,
         )
-      const removed = await provider.removeVolume(workspaceVolume(sessionId))
+      const removed = await provider.removeVolume(volume)
       if (removed.is !== "ok" && removed.is !== "missing")
         throw new ApiError(503, "not-done", `the volume was not deleted: ${removed.why}`, 30)
       return { success: true }

@@ -166,7 +166,7 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
   /** The session whose present sandbox has this ref at its provider. */
   readonly findRef: (ref: string) => Promise<StoredSession | undefined>
-  /** Sessions that have not ended: for rounds over the whole fleet, not for requests. */
+  /** Sessions that have not ended: for rounds over the whole fleet and rare requests of the operator, not for others. */
   readonly present: () => Promise<readonly StoredSession[]>
   /** Sessions in the order in which they were added, after the cursor. */
   readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
