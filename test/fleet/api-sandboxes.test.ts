@@ -209,6 +209,34 @@ describe("a sandbox of another session agent", () => {
     expect(removed()).toEqual(["workspace-orchestrator-olga"])
   })
 
+  test("a repeated terminate of its sandbox succeeds and leaves the next sandbox alone", async () => {
+    const body = { ...given, sessionId: "elsewhere-twice", userId: "tess" }
+    const terminate = (sandboxId: unknown) => call("POST", "/terminate-session", { sandboxId })
+    const done = { status: 200, body: { success: true } }
+    const first = (await call("POST", "/create-session", body)).body["sandboxId"]
+    expect(await terminate(first)).toMatchObject(done)
+    expect(await terminate(first)).toMatchObject(done)
+    const second = (await call("POST", "/create-session", body)).body["sandboxId"]
+    expect(second).not.toBe(first)
+    expect(await terminate(first)).toMatchObject(done)
+    expect((await store.find(body.sessionId))?.life).toMatchObject({
+      phase: "running",
+      ref: second,
+    })
+    expect(await terminate(second)).toMatchObject(done)
+    // Sandboxes of the hub's sessions are not this route's, also after their end.
+    const path = await running("T:1", "tom")
+    const { providerSandboxId } = (await call("GET", `${path}/status`, undefined, "tom")).body
+    for (const verb of ["status", "terminate?wait=1"]) {
+      await call(verb === "status" ? "GET" : "POST", `${path}/${verb}`, undefined, "tom")
+      expect(await terminate(providerSandboxId)).toMatchObject({
+        status: 409,
+        body: { code: "already-finished" },
+      })
+    }
+    expect((await terminate("never-made")).status).toBe(409)
+  })
+
   test("only the provider's own word makes its status terminated", async () => {
     const { body } = await call("POST", "/create-session", given)
     const { sandboxId } = body

@@ -559,6 +559,8 @@ export const storeContract = (
       ])
       expect((await store.history("had", "user:a", 1)).map(({ ref }) => ref)).toEqual(["had-2"])
       expect(await store.history("had", "user:b", 10)).toEqual([])
+      expect([await store.recordOf("had-1"), await other.recordOf("had-2")]).toEqual([...records])
+      expect(await store.recordOf("never-had")).toBeUndefined()
     })
 
     test("a change that fails leaves neither the life nor the record behind", async () => {

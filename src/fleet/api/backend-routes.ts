@@ -82,6 +82,12 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     const found = await store.findRef(sandboxId)
     return found?.kind === "external" ? found : undefined
   }
+  /** Whether this is a former sandbox of a session of another session agent. */
+  const wasOurs = async (sandboxId: string): Promise<boolean> => {
+    const record = await store.recordOf(sandboxId)
+    if (record?.endedAt === undefined) return false
+    return (await store.find(record.session))?.kind === "external"
+  }
   const finished = (sandboxId: string) =>
     new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
 
@@ -194,10 +200,10 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     "terminate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
       const session = await withSandbox(sandboxId)
-      if (!session) throw finished(sandboxId)
-      const { id } = session
-      await keeper.want(id, "ended")
-      await until(id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
+      if (session) {
+        await keeper.want(session.id, "ended")
+        await until(session.id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
+      } else if (!(await wasOurs(sandboxId))) throw finished(sandboxId)
       return { success: true }
     },
     "hibernate-session": async ({ body }) => {

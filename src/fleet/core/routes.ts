@@ -170,7 +170,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/terminate-session",
     access: "admin",
-    doc: "`{sandboxId}`",
+    doc: "`{sandboxId}`; also 200 if the sandbox has ended, 409 `already-finished` if no session is known to have had it",
   },
   "hibernate-session": {
     method: "POST",

@@ -99,6 +99,8 @@ export interface RecordsPort {
     tenant: string,
     limit: number,
   ) => Promise<readonly SandboxRecord[]>
+  /** The newest record of a sandbox with this ref. */
+  readonly recordOf: (ref: string) => Promise<SandboxRecord | undefined>
   /** Counts the seconds of all running sandboxes until now, in their records and for their owners' day. */
   readonly countSeconds: (at: number) => Promise<readonly RanSeconds[]>
   /** The sandboxes of this provider whose end is not recorded. */

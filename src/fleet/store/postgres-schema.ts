@@ -56,6 +56,7 @@ CREATE TABLE IF NOT EXISTS lives (
   image TEXT, created_at BIGINT NOT NULL, ended_at BIGINT, why_ended TEXT, seconds DOUBLE PRECISION NOT NULL,
   counted_at BIGINT, cost_per_hour DOUBLE PRECISION, PRIMARY KEY (session, generation, ref));
 CREATE INDEX IF NOT EXISTS lives_ended ON lives (ended_at);
+CREATE INDEX IF NOT EXISTS lives_ref ON lives (ref);
 CREATE INDEX IF NOT EXISTS lives_running ON lives (session) WHERE counted_at IS NOT NULL;
 INSERT INTO lives (session, generation, ref, tenant, provider, created_at, seconds, counted_at)
   SELECT id, (life::json ->> 'generation')::bigint, ref, tenant, provider, updated_at, 0,

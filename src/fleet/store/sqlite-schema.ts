@@ -88,5 +88,6 @@ export const setUpSqlite = (db: Database): void => {
     db.transaction(() => {
       for (const statement of [...recordTables, recordExisting]) db.run(statement)
     }).immediate()
+  db.run("CREATE INDEX IF NOT EXISTS lives_ref ON lives (ref)")
   db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
 }
