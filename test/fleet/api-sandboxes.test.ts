@@ -414,6 +414,36 @@ describe("a sandbox that is asked for", () => {
     expect(left).toEqual([{ session: String(session), provider: provider.name }])
   })
 
+  test("a parameter that is on or off is read by its value, and another value is refused before anything is done", async () => {
+    // A sandbox of a session that nobody knows, an hour old.
+    const createdAt = Date.now() - 3_600_000
+    const { list } = provider
+    const listing = provider as { list: RunnerProvider["list"] }
+    listing.list = async function* (by) {
+      yield* list(by)
+      const known = { session: "unknown", generation: 1, createdAt, expiresAt: undefined }
+      yield { ...known, ref: "stray", state: "running" }
+    }
+    const sweep = (query: string) => call("POST", `/api/sweep${query}`)
+    const leaked = { leaked: ["stray"] }
+    for (const query of ["?dryRun", "?dryRun=1", "?dryRun=true"])
+      expect((await sweep(query)).body).toMatchObject({ ...leaked, terminated: 0 })
+    for (const [path, name] of [
+      ["/api/sweep?dryRun=yes", "dryRun"],
+      ["/api/threads/V:1/resolve?wait=60", "wait"],
+    ] as const) {
+      const refused = await call("POST", path, undefined, "vera")
+      expect(refused).toMatchObject({ status: 400, body: { code: "bad-request" } })
+      expect(refused.body["error"]).toBe(`${name}: expected 1 or 0`)
+    }
+    expect(await store.findThread("user:vera", "V:1")).toBeUndefined()
+    expect((await sweep("?dryRun=0")).body).toMatchObject({ ...leaked, terminated: 1 })
+    listing.list = list
+    const { body } = await call("POST", "/api/threads/V:1/resolve?wait=0", undefined, "vera")
+    expect(body["status"]).not.toBe("running")
+    await running("V:1", "vera")
+  })
+
   test("the optional fields of a chat may be null", async () => {
     const chat = { chatSessionId: "c", expertIdentifier: null, projectId: null }
     const path = "/api/marketplace/expert/prepare-invoke"

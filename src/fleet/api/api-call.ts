@@ -78,6 +78,14 @@ export const readBody = <Schema extends z.ZodType>(
   )
 }
 
+/** A parameter that is on or off. Without a value it is on. */
+export const flagOf = ({ searchParams }: URL, name: string): boolean => {
+  const text = searchParams.get(name)
+  if (text === null || text === "0" || text === "false") return false
+  if (text === "" || text === "1" || text === "true") return true
+  throw new ApiError(400, "bad-request", `${name}: expected 1 or 0`)
+}
+
 export const viewOf = (session: StoredSession) => {
   const { status, threadStatus, providerSandboxId } = statusOf(session.life)
   return {

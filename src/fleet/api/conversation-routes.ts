@@ -9,6 +9,7 @@ import {
   ApiError,
   type ApiParts,
   containerUrlOf,
+  flagOf,
   type Handler,
   MAX_WAIT_MS,
   readBody,
@@ -158,8 +159,9 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
       return agentAnswer(await fresh(session), messageId)
     },
     "thread-resolve": async ({ params, owner, url }) => {
+      const seconds = flagOf(url, "wait") ? MAX_WAIT_MS / 1000 : 0
       const session = await start(await open("thread", owner, params["thread"] ?? ""))
-      return viewOf(await waited(session, url.searchParams.has("wait") ? MAX_WAIT_MS / 1000 : 0))
+      return viewOf(await waited(session, seconds))
     },
     "thread-prompt": async ({ params, owner, body }) => {
       const { message, messageId = crypto.randomUUID() } = readBody(bodies["thread-prompt"], body)

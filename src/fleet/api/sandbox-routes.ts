@@ -4,6 +4,7 @@ import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
   type ApiParts,
+  flagOf,
   type Handler,
   MAX_WAIT_MS,
   refuseAboveQuota,
@@ -49,6 +50,7 @@ export const sandboxRoutes = (
   const change =
     (verb: Verb): Handler =>
     async ({ session, url }) => {
+      const waits = flagOf(url, "wait")
       if (verb !== "terminate") refuseEnded(session)
       if (verb === "hibernate") refuseUnsaved(provider)
       if (verb === "resume") refuseAsleepElsewhere(session)
@@ -60,7 +62,7 @@ export const sandboxRoutes = (
         await hub.end(session.id, "ended by a caller of the fleet")
       const changed =
         verb === "resume" ? await wake(parts, session) : await keeper.want(session.id, wanted, deep)
-      if (!url.searchParams.has("wait")) return viewOf(changed ?? session)
+      if (!waits) return viewOf(changed ?? session)
       const reached = ({ life }: StoredSession) =>
         !life.pending && ((holds as readonly string[]).includes(life.phase) || life.failed)
       const limit = AbortSignal.timeout(MAX_WAIT_MS)
