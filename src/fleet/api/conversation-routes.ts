@@ -53,9 +53,11 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
     const threadKey = kind === "chat" ? chatKey(key) : key
     const known = await store.findThread(owner, threadKey)
     if (known) return pool.settle(known)
-    const warm = await pool.claim(owner, threadKey)
-    if (warm) return warm
     const id = nameOf(kind, owner, key)
+    // Its record was deleted: the conversation goes on in its own session.
+    const hadSandbox = (await store.history(id, owner, 1)).length > 0
+    const warm = hadSandbox ? undefined : await pool.claim(owner, threadKey)
+    if (warm) return warm
     const generation = await hub.open(id, owner)
     return follower.record(id, owner, generation, { threadKey })
   }
