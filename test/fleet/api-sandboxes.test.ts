@@ -298,6 +298,80 @@ describe("a sandbox that is asked for", () => {
     ])
   })
 
+  test("a sandbox that answers without end is not read to its end, and its folders are not listed for ever", async () => {
+    const path = await running("H:1", "hank")
+    const CHUNK = new Uint8Array(1024 * 1024).fill(32)
+    const CHUNKS = 200
+    let sent = 0
+    let done = 0
+    let listed = 0
+    const modified = "2026-01-01T00:00:00Z"
+    const file = { name: "last.txt", entryType: "file", size: 1, modified }
+    const folders = JSON.stringify([
+      ...Array.from({ length: 30 }, (_, index) => ({
+        name: `f${index}`,
+        entryType: "directory",
+        size: 0,
+        modified,
+      })),
+      file,
+    ])
+    let isEndless = true
+    const gateway = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: (request) => {
+        if (request.method === "POST") done += 1
+        else listed += 1
+        if (!isEndless) return new Response(folders)
+        sent = 0
+        const body = new ReadableStream({
+          pull: (stream) => {
+            sent += 1
+            if (sent > CHUNKS) stream.close()
+            else stream.enqueue(CHUNK)
+          },
+        })
+        return new Response(body)
+      },
+    })
+    changed.address = async () => ({ is: "ok", value: { url: gateway.url.origin, headers: {} } })
+    const exec = () =>
+      fetch(`${stack.hub.url}${path}/exec`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${CLIENT_TOKEN}`, "idempotency-key": "hank-1" },
+        body: JSON.stringify({ command: "yes" }),
+      }).then(async (response) => ({ status: response.status, body: await response.json() }))
+    try {
+      const tooLong = { status: 502, body: { code: "answer-too-long" } }
+      for (const [method, route] of [
+        ["GET", "artifacts"],
+        ["POST", "restart-dev-server"],
+      ] as const) {
+        expect(await call(method, `${path}/${route}`, undefined, "hank")).toMatchObject(tooLong)
+        expect(sent).toBeLessThan(CHUNKS)
+      }
+      done = 0
+      expect(await exec()).toMatchObject(tooLong)
+      expect(sent).toBeLessThan(CHUNKS)
+      // The program ran: the repeated request gets the same answer and does not run it again.
+      expect(await exec()).toMatchObject(tooLong)
+      expect(done).toBe(1)
+      isEndless = false
+      listed = 0
+      const { body } = await call("GET", `${path}/artifacts`, undefined, "hank")
+      expect(listed).toBe(100)
+      // The files of every folder that was listed.
+      const found = (body["artifacts"] as readonly { readonly path: string }[]).map(
+        ({ path: place }) => place,
+      )
+      expect(found).toHaveLength(100)
+      expect(found).toContain("output/display/last.txt")
+    } finally {
+      await gateway.stop(true)
+    }
+  })
+
   test("a gateway that does not answer is a sandbox to be asked again, not a fault of the server", async () => {
     const path = await running("A:1", "abe")
     changed.address = async () => ({ is: "ok", value: { url: "http://127.0.0.1:1", headers: {} } })

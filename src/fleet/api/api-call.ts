@@ -61,6 +61,8 @@ export class ApiError extends Error {
 }
 
 export const MAX_WAIT_MS = 120_000
+/** Of a sandbox's answer that is read as a whole. The output of a program, twice 1 MB, has up to six times as much in JSON. */
+export const MAX_ANSWER = 16 * 1024 * 1024
 
 /** The body as its schema reads it. The message names the field, never its value. */
 export const readBody = <Schema extends z.ZodType>(

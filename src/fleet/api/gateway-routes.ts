@@ -1,7 +1,9 @@
 /** Routes that are passed on to the gateway of a session's sandbox, with a control token. A sleeping sandbox is woken. */
 import { z } from "zod"
 import { signControlToken } from "../../lib/control-token.ts"
+import { parseJson } from "../../lib/json.ts"
 import { describeError } from "../../lib/log.ts"
+import { readLimitedText } from "../../lib/read-limited.ts"
 import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
 import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -13,6 +15,7 @@ import {
   containerUrlOf,
   gatewayAddressOf,
   type Handler,
+  MAX_ANSWER,
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
@@ -37,6 +40,7 @@ type Name = Extract<
 const UPLOADS = "uploads"
 const DEEPEST = 4
 const MOST_ARTIFACTS = 500
+const MOST_FOLDERS = 100
 
 interface Artifact {
   readonly path: string
@@ -56,6 +60,19 @@ const websiteAnswer = z.looseObject({ port: z.number().nullable() })
 
 const CALL_MS = 130_000
 export const MAX_UPLOAD = 100 * 1024 * 1024
+
+/** A sandbox may answer anything, of any length. */
+const readAnswer = async <Schema extends z.ZodType>(
+  schema: Schema,
+  answer: Response,
+): Promise<z.output<Schema>> => {
+  const text = await readLimitedText(answer, MAX_ANSWER)
+  if (text === undefined)
+    throw new ApiError(502, "answer-too-long", "the answer of the sandbox is too long")
+  const parsed = schema.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new ApiError(502, "bad-answer", "the answer of the sandbox is not understood")
+}
 
 /** Only the last part of the name, in letters that every file system has. */
 const safeName = (name: string, index: number): string => {
@@ -164,7 +181,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
   const website = async (call: ApiCall, path: string, body: object): Promise<object> => {
     const answer = await operate(call, path, body)
     if (!answer.ok) return answer
-    const started = websiteAnswer.parse(await answer.json())
+    const started = await readAnswer(websiteAnswer, answer)
     const session = (await store.find(call.session.id)) ?? call.session
     return {
       ...started,
@@ -172,30 +189,31 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     }
   }
 
-  const listArtifacts = async (
-    call: ApiCall,
-    folder: string,
-    depth: number,
-  ): Promise<readonly Artifact[]> => {
-    const path = encodeURIComponent(folder)
-    const answer = await pass(call, "GET", `/v1/fs/entries?path=${path}`)
-    const text = await answer.text()
-    // The agent has not made the folder.
-    if (answer.status === 404) return []
-    if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
+  const listArtifacts = async (call: ApiCall): Promise<readonly Artifact[]> => {
     const found: Artifact[] = []
-    for (const { name, entryType, size, modified } of entries.parse(JSON.parse(text))) {
-      const place = `${folder}/${name}`
-      if (entryType === "file") found.push({ path: place, size, modified })
-      else if (depth < DEEPEST) found.push(...(await listArtifacts(call, place, depth + 1)))
-      if (found.length >= MOST_ARTIFACTS) break
+    let folders = 0
+    const list = async (folder: string, depth: number): Promise<void> => {
+      folders += 1
+      const path = encodeURIComponent(folder)
+      const answer = await pass(call, "GET", `/v1/fs/entries?path=${path}`)
+      if (!answer.ok) await answer.body?.cancel()
+      // The agent has not made the folder.
+      if (answer.status === 404) return
+      if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
+      for (const { name, entryType, size, modified } of await readAnswer(entries, answer)) {
+        if (found.length >= MOST_ARTIFACTS) return
+        const place = `${folder}/${name}`
+        if (entryType === "file") found.push({ path: place, size, modified })
+        else if (depth < DEEPEST && folders < MOST_FOLDERS) await list(place, depth + 1)
+      }
     }
+    await list(DISPLAY_FOLDER, 1)
     return found
   }
 
   return {
     artifacts: async (call) => ({
-      artifacts: (await listArtifacts(call, DISPLAY_FOLDER, 1)).slice(0, MOST_ARTIFACTS),
+      artifacts: await listArtifacts(call),
     }),
     sync: (call) => operate(call, "/api/workspace/save", {}),
     restore: (call) => operate(call, "/api/workspace/restore", {}),
@@ -222,7 +240,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
         const path = `${UPLOADS}/${names[index]}`
         const stored = await pass(call, "PUT", `/v1/fs/file?path=${encodeURIComponent(path)}`, file)
         if (!stored.ok) return stored
-        await stored.text()
+        await stored.body?.cancel()
         paths.push(path)
       }
       return { paths }
