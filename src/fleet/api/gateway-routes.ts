@@ -59,6 +59,8 @@ const entries = z.array(
 const websiteAnswer = z.looseObject({ port: z.number().nullable() })
 
 const CALL_MS = 130_000
+/** A program may run for five minutes (`RUN_LIMITS` of the runner), which ends it itself. */
+const EXEC_MS = 310_000
 export const MAX_UPLOAD = 100 * 1024 * 1024
 
 /** A sandbox may answer anything, of any length. */
@@ -130,6 +132,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     path: string,
     body?: string | Blob,
     type = request.headers.get("content-type"),
+    ms = CALL_MS,
   ): Promise<Response> => {
     const session = await awake(given)
     const address = await gatewayAddressOf(provider, session)
@@ -154,7 +157,9 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
         ...(typeof body === "string" && type !== null && { "content-type": type }),
       },
       ...(body !== undefined && { body }),
-      signal: AbortSignal.timeout(CALL_MS),
+      signal: AbortSignal.timeout(ms),
+      // Without a limit of its own for silent connections, which is five minutes.
+      timeout: false,
       redirect: "manual",
     }).catch((error: unknown) => {
       log.warn("fleet.gateway-away", { session: session.id, error: describeError(error) })
@@ -245,6 +250,6 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       }
       return { paths }
     },
-    exec: (call) => pass(call, "POST", "/v1/processes/run", call.body),
+    exec: (call) => pass(call, "POST", "/v1/processes/run", call.body, undefined, EXEC_MS),
   }
 }

@@ -92,7 +92,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/exec",
     access: "change",
-    doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace",
+    doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace, for 30 s or `timeoutMs`, at most five minutes",
   },
   artifacts: {
     method: "GET",

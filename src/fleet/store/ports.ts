@@ -228,7 +228,7 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   readonly lease: (name: string, owner: string, at: number, until: number) => Promise<boolean>
   /**
    * The first request with this key is `new`; another one with it gets its answer, or is refused if it asks something else.
-   * A first request without an answer after five minutes counts as lost.
+   * A first request without an answer after eight minutes counts as lost.
    */
   readonly remember: (
     tenant: string,
