@@ -525,6 +525,36 @@ describe("a sandbox that is asked for", () => {
   })
 })
 
+describe("a caller that waits for the sandbox of a chat", () => {
+  const find = async (chat: string) => {
+    const path = `/api/sandbox/by-chat/${chat}?waitSeconds=100`
+    return (await call("GET", path, undefined, "lars")).body
+  }
+  const chatThatIs = async (chat: string, verb: "pause" | "terminate") => {
+    const body = { chatSessionId: chat }
+    await call("POST", "/api/marketplace/expert/prepare-invoke", body, "lars")
+    const id = String((await find(chat))["sessionId"])
+    await call("POST", `/api/sandbox/${id}/${verb}?wait=1`)
+    return id
+  }
+
+  test("is told within seconds that it sleeps or has ended", async () => {
+    await chatThatIs("l1", "pause")
+    await chatThatIs("l2", "terminate")
+    const from = performance.now()
+    const [paused, ended] = await Promise.all([find("l1"), find("l2")])
+    expect([paused["status"], ended["status"]]).toEqual(["paused", "terminated"])
+    expect(performance.now() - from).toBeLessThan(60_000)
+  })
+
+  test("gets the one that a prompt of the same moment wakes", async () => {
+    const id = await chatThatIs("l3", "pause")
+    const invoke = { sandbox_session_id: id, sandbox_mode: "cloud", message: "wake up" }
+    const [found] = await Promise.all([find("l3"), call("POST", "/api/agent/invoke", invoke)])
+    expect(found).toMatchObject({ sessionId: id, status: "running" })
+  })
+})
+
 test("a request that comes before the fleet is there waits for it", async () => {
   const state = mkdtempSync(join(tmpdir(), "fleet-early-"))
   const own = openSqliteStore(":memory:")

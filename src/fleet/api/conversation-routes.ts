@@ -34,6 +34,9 @@ type Name = Extract<
 /** How long a stopped turn may take to end. */
 const STOP_MS = 10_000
 
+/** After this time the hub's report of a prompt that it has taken has arrived, unless the hub is away. */
+const REPORT_MS = 5000
+
 /** Sessions of the operator have the names of before there were owners. */
 const LOCAL = "user:local"
 const nameOf = (kind: "thread" | "chat", owner: string, key: string): string => {
@@ -73,11 +76,18 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
 
   const fresh = async (session: StoredSession) => (await store.find(session.id)) ?? session
 
+  const isWanted = ({ life }: StoredSession) => life.wanted === "running"
   const runs = ({ life }: StoredSession) => life.phase === "running" || life.failed
+  /** One that nobody wants to run does not come: its caller is told what it is. */
   const waited = async (session: StoredSession, seconds: number): Promise<StoredSession> => {
     if (seconds <= 0) return session
+    const { id } = session
     const limit = AbortSignal.timeout(Math.min(MAX_WAIT_MS, seconds * 1000))
-    return (await keeper.waitFor(session.id, runs, limit)) ?? session
+    if (session.life.wanted === "asleep" && !runs(session)) {
+      const soon = AbortSignal.any([limit, AbortSignal.timeout(REPORT_MS)])
+      await keeper.waitFor(id, isWanted, soon)
+    }
+    return (await keeper.waitFor(id, (row) => runs(row) || !isWanted(row), limit)) ?? session
   }
 
   const agentAnswer = async (session: StoredSession, messageId: string | undefined) => {

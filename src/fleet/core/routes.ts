@@ -26,7 +26,7 @@ export const fleetRoutes = {
     method: "GET",
     path: "/api/sandbox/by-chat/:chat",
     access: "service",
-    doc: "the sandbox of a chat; `?waitSeconds=60` waits until it runs",
+    doc: "the sandbox of a chat; `?waitSeconds=60` waits until it runs, unless it sleeps or has ended",
   },
   status: {
     method: "GET",
