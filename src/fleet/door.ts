@@ -1,8 +1,16 @@
 /** The HTTP API of the fleet: the route, who calls, a repeated call, the handler, and the form of errors. */
 import { hideCredentials } from "../lib/git-url.ts"
 import { hex } from "../lib/hmac.ts"
+import { readLimitedText } from "../lib/read-limited.ts"
 import { adminRoutes } from "./api/admin-routes.ts"
-import { type ApiCall, ApiError, type ApiParts, type Form, type Handler } from "./api/api-call.ts"
+import {
+  type ApiCall,
+  ApiError,
+  type ApiParts,
+  type Form,
+  type Handler,
+  MAX_ANSWER,
+} from "./api/api-call.ts"
 import { backendRoutes } from "./api/backend-routes.ts"
 import { conversationRoutes } from "./api/conversation-routes.ts"
 import { gatewayRoutes } from "./api/gateway-routes.ts"
@@ -152,11 +160,24 @@ export const createDoor = (options: DoorOptions): Door => {
         headers: { "content-type": "application/json", "idempotent-replay": "true" },
       })
     const response = await run().catch((error: unknown) => errorResponse(error))
-    const body = await response.clone().text()
+    const { status, headers } = response
+    const body = await readLimitedText(response, MAX_ANSWER)
+    if (body === undefined) {
+      // It was carried out, so a repeated request must not be. Its answer is all that is missing.
+      const tooLong = errorResponse(
+        new ApiError(
+          502,
+          "answer-too-long",
+          "it was done, but the answer of the sandbox is too long",
+        ),
+      )
+      await store.settle(tenant, key, tooLong.status, await tooLong.clone().text(), true)
+      return tooLong
+    }
     // What the server decided is kept. It may be better the next time, or the caller was asked to come back.
-    const isDecided = response.status < 500 && !response.headers.has("retry-after")
-    await store.settle(tenant, key, response.status, body, isDecided)
-    return response
+    const isDecided = status < 500 && !headers.has("retry-after")
+    await store.settle(tenant, key, status, body, isDecided)
+    return new Response(body, { status, headers })
   }
 
   const errorResponse = (error: unknown): Response => {

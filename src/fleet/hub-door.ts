@@ -3,6 +3,7 @@ import { z } from "zod"
 import { sessionActivity } from "../hub/session/ports.ts"
 import type { Clock } from "../lib/clock.ts"
 import { parseJson } from "../lib/json.ts"
+import { readLimitedText } from "../lib/read-limited.ts"
 import { problemOfSignature } from "../lib/signed-request.ts"
 import type { Door } from "./door.ts"
 import type { HubFollower } from "./follow-hub.ts"
@@ -17,18 +18,6 @@ export interface HubDoorOptions {
 }
 
 const MAX_BODY = 64 * 1024
-
-/** Stops at the limit: the sender has not shown yet who it is. */
-const readText = async ({ body }: Request): Promise<string | undefined> => {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.length
-    if (size > MAX_BODY) return undefined
-    chunks.push(chunk)
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks))
-}
 
 const report = z.object({
   session: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/),
@@ -46,7 +35,8 @@ export const createHubDoor =
     if (call === undefined || request.method !== "POST") return undefined
     const refuse = (status: number, code: string, error: string) =>
       Response.json({ error, code, requestId: crypto.randomUUID() }, { status })
-    const body = await readText(request)
+    // The sender has not shown yet who it is.
+    const body = await readLimitedText(request, MAX_BODY)
     if (body === undefined) return refuse(413, "too-large", "the report is too large")
     const problem = await problemOfSignature({
       key,

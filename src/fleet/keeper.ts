@@ -127,7 +127,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
         callUntil: isNew ? at + CALL_LEASE_MS : life.pending ? stored.callUntil : undefined,
         ...(snapshot &&
           snapshot.id !== stored.life.snapshot?.id && {
-            snapshot: { id: snapshot.id, session: id, createdAt: at },
+            snapshot: { id: snapshot.id, session: id, createdAt: at, ref: stored.life.ref },
           }),
         ...(changesHistory(lifeStep) && {
           records: (records) => {

@@ -135,6 +135,108 @@ describe("a sandbox of another session agent", () => {
     await call("POST", "/create-session", given)
   })
 
+  test("while it is hibernated, only its agent starts it: other calls are refused and start nothing", async () => {
+    const body = { ...given, sessionId: "elsewhere-asleep", userId: "hedy" }
+    const created = await call("POST", "/create-session", body)
+    const { sandboxId } = created.body
+    const path = `/api/sandbox/${body.sessionId}`
+    const resume = { sandbox_session_id: body.sessionId }
+    expect((await call("POST", `${path}/resume?wait=1`, undefined, "hedy")).body).toMatchObject({
+      status: "running",
+      providerSandboxId: sandboxId,
+    })
+    const saved = await call("POST", "/hibernate-session", { sandboxId })
+    const before = await store.find(body.sessionId)
+    for (const [method, route, sent] of [
+      ["GET", `${path}/files`, undefined],
+      ["GET", `${path}/artifacts`, undefined],
+      ["POST", `${path}/exec`, { command: "true" }],
+      ["POST", `${path}/resume?wait=1`, undefined],
+      ["POST", "/api/agent/resume", resume],
+      ["POST", "/api/agent/resume", { ...resume, message: "hello" }],
+    ] as const)
+      expect(await call(method, route, sent, "hedy")).toMatchObject({
+        status: 409,
+        body: { code: "asleep" },
+      })
+    expect(await store.find(body.sessionId)).toEqual(before)
+    // Its agent restores it with a new token.
+    const restored = await call("POST", "/restore-session", {
+      ...body,
+      runnerToken: "a second runner token of the caller",
+      snapshotImageId: saved.body["snapshotImageId"],
+    })
+    expect(restored.status).toBe(200)
+    await call("POST", "/terminate-session", { sandboxId: restored.body["sandboxId"] })
+  })
+
+  test("a call to its sandbox does not stop the hibernation that its agent has asked for", async () => {
+    const body = { ...given, sessionId: "elsewhere-leaving", userId: "hugo" }
+    const { sandboxId } = (await call("POST", "/create-session", body)).body
+    const real = provider.snapshot
+    const slow = provider as { snapshot: RunnerProvider["snapshot"] }
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    slow.snapshot = async (...asked) => {
+      await isReleased
+      return real(...asked)
+    }
+    changed.address = async () => ({ is: "ok", value: { url: "http://127.0.0.1:1", headers: {} } })
+    const saving = call("POST", "/hibernate-session", { sandboxId })
+    await untilTrue(
+      async () => (await store.find(body.sessionId))?.life.pending?.call.do === "snapshot",
+      "the snapshot is being made",
+    )
+    const asked = await call("GET", `/api/sandbox/${body.sessionId}/files`, undefined, "hugo")
+    expect(asked.body["code"]).toBe("sandbox-away")
+    release()
+    expect((await saving).status).toBe(200)
+    slow.snapshot = real
+  })
+
+  test("the volume that the sessions of an orchestrator share is deleted when no sandbox of them uses it", async () => {
+    const [first, second] = ["orchestrator:olga:1", "orchestrator:olga:2"]
+    const body = { ...given, sessionId: second, userId: "olga" }
+    const { sandboxId } = (await call("POST", "/create-session", body)).body
+    const removed = () => provider.removedVolumes.filter((name) => name.includes("olga"))
+    for (const sessionId of [first, second]) {
+      const refused = await call("POST", "/delete-workspace", { sessionId })
+      expect(refused).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
+      expect(String(refused.body["error"])).toContain(second)
+    }
+    expect(removed()).toEqual([])
+    await call("POST", "/terminate-session", { sandboxId })
+    expect((await call("POST", "/delete-workspace", { sessionId: first })).status).toBe(200)
+    expect(removed()).toEqual(["workspace-orchestrator-olga"])
+  })
+
+  test("a repeated terminate of its sandbox succeeds and leaves the next sandbox alone", async () => {
+    const body = { ...given, sessionId: "elsewhere-twice", userId: "tess" }
+    const terminate = (sandboxId: unknown) => call("POST", "/terminate-session", { sandboxId })
+    const done = { status: 200, body: { success: true } }
+    const first = (await call("POST", "/create-session", body)).body["sandboxId"]
+    expect(await terminate(first)).toMatchObject(done)
+    expect(await terminate(first)).toMatchObject(done)
+    const second = (await call("POST", "/create-session", body)).body["sandboxId"]
+    expect(second).not.toBe(first)
+    expect(await terminate(first)).toMatchObject(done)
+    expect((await store.find(body.sessionId))?.life).toMatchObject({
+      phase: "running",
+      ref: second,
+    })
+    expect(await terminate(second)).toMatchObject(done)
+    // Sandboxes of the hub's sessions are not this route's, also after their end.
+    const path = await running("T:1", "tom")
+    const { providerSandboxId } = (await call("GET", `${path}/status`, undefined, "tom")).body
+    for (const verb of ["status", "terminate?wait=1"]) {
+      await call(verb === "status" ? "GET" : "POST", `${path}/${verb}`, undefined, "tom")
+      expect(await terminate(providerSandboxId)).toMatchObject({
+        status: 409,
+        body: { code: "already-finished" },
+      })
+    }
+    expect((await terminate("never-made")).status).toBe(409)
+  })
+
   test("only the provider's own word makes its status terminated", async () => {
     const { body } = await call("POST", "/create-session", given)
     const { sandboxId } = body
@@ -194,6 +296,80 @@ describe("a sandbox that is asked for", () => {
       "uploads/image-2.png",
       "uploads/image-2-2.png",
     ])
+  })
+
+  test("a sandbox that answers without end is not read to its end, and its folders are not listed for ever", async () => {
+    const path = await running("H:1", "hank")
+    const CHUNK = new Uint8Array(1024 * 1024).fill(32)
+    const CHUNKS = 200
+    let sent = 0
+    let done = 0
+    let listed = 0
+    const modified = "2026-01-01T00:00:00Z"
+    const file = { name: "last.txt", entryType: "file", size: 1, modified }
+    const folders = JSON.stringify([
+      ...Array.from({ length: 30 }, (_, index) => ({
+        name: `f${index}`,
+        entryType: "directory",
+        size: 0,
+        modified,
+      })),
+      file,
+    ])
+    let isEndless = true
+    const gateway = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: (request) => {
+        if (request.method === "POST") done += 1
+        else listed += 1
+        if (!isEndless) return new Response(folders)
+        sent = 0
+        const body = new ReadableStream({
+          pull: (stream) => {
+            sent += 1
+            if (sent > CHUNKS) stream.close()
+            else stream.enqueue(CHUNK)
+          },
+        })
+        return new Response(body)
+      },
+    })
+    changed.address = async () => ({ is: "ok", value: { url: gateway.url.origin, headers: {} } })
+    const exec = () =>
+      fetch(`${stack.hub.url}${path}/exec`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${CLIENT_TOKEN}`, "idempotency-key": "hank-1" },
+        body: JSON.stringify({ command: "yes" }),
+      }).then(async (response) => ({ status: response.status, body: await response.json() }))
+    try {
+      const tooLong = { status: 502, body: { code: "answer-too-long" } }
+      for (const [method, route] of [
+        ["GET", "artifacts"],
+        ["POST", "restart-dev-server"],
+      ] as const) {
+        expect(await call(method, `${path}/${route}`, undefined, "hank")).toMatchObject(tooLong)
+        expect(sent).toBeLessThan(CHUNKS)
+      }
+      done = 0
+      expect(await exec()).toMatchObject(tooLong)
+      expect(sent).toBeLessThan(CHUNKS)
+      // The program ran: the repeated request gets the same answer and does not run it again.
+      expect(await exec()).toMatchObject(tooLong)
+      expect(done).toBe(1)
+      isEndless = false
+      listed = 0
+      const { body } = await call("GET", `${path}/artifacts`, undefined, "hank")
+      expect(listed).toBe(100)
+      // The files of every folder that was listed.
+      const found = (body["artifacts"] as readonly { readonly path: string }[]).map(
+        ({ path: place }) => place,
+      )
+      expect(found).toHaveLength(100)
+      expect(found).toContain("output/display/last.txt")
+    } finally {
+      await gateway.stop(true)
+    }
   })
 
   test("a gateway that does not answer is a sandbox to be asked again, not a fault of the server", async () => {
@@ -312,10 +488,70 @@ describe("a sandbox that is asked for", () => {
     expect(left).toEqual([{ session: String(session), provider: provider.name }])
   })
 
+  test("a parameter that is on or off is read by its value, and another value is refused before anything is done", async () => {
+    // A sandbox of a session that nobody knows, an hour old.
+    const createdAt = Date.now() - 3_600_000
+    const { list } = provider
+    const listing = provider as { list: RunnerProvider["list"] }
+    listing.list = async function* (by) {
+      yield* list(by)
+      const known = { session: "unknown", generation: 1, createdAt, expiresAt: undefined }
+      yield { ...known, ref: "stray", state: "running" }
+    }
+    const sweep = (query: string) => call("POST", `/api/sweep${query}`)
+    const leaked = { leaked: ["stray"] }
+    for (const query of ["?dryRun", "?dryRun=1", "?dryRun=true"])
+      expect((await sweep(query)).body).toMatchObject({ ...leaked, terminated: 0 })
+    for (const [path, name] of [
+      ["/api/sweep?dryRun=yes", "dryRun"],
+      ["/api/threads/V:1/resolve?wait=60", "wait"],
+    ] as const) {
+      const refused = await call("POST", path, undefined, "vera")
+      expect(refused).toMatchObject({ status: 400, body: { code: "bad-request" } })
+      expect(refused.body["error"]).toBe(`${name}: expected 1 or 0`)
+    }
+    expect(await store.findThread("user:vera", "V:1")).toBeUndefined()
+    expect((await sweep("?dryRun=0")).body).toMatchObject({ ...leaked, terminated: 1 })
+    listing.list = list
+    const { body } = await call("POST", "/api/threads/V:1/resolve?wait=0", undefined, "vera")
+    expect(body["status"]).not.toBe("running")
+    await running("V:1", "vera")
+  })
+
   test("the optional fields of a chat may be null", async () => {
     const chat = { chatSessionId: "c", expertIdentifier: null, projectId: null }
     const path = "/api/marketplace/expert/prepare-invoke"
     expect((await call("POST", path, chat, "nora")).status).toBe(200)
+  })
+})
+
+describe("a caller that waits for the sandbox of a chat", () => {
+  const find = async (chat: string) => {
+    const path = `/api/sandbox/by-chat/${chat}?waitSeconds=100`
+    return (await call("GET", path, undefined, "lars")).body
+  }
+  const chatThatIs = async (chat: string, verb: "pause" | "terminate") => {
+    const body = { chatSessionId: chat }
+    await call("POST", "/api/marketplace/expert/prepare-invoke", body, "lars")
+    const id = String((await find(chat))["sessionId"])
+    await call("POST", `/api/sandbox/${id}/${verb}?wait=1`)
+    return id
+  }
+
+  test("is told within seconds that it sleeps or has ended", async () => {
+    await chatThatIs("l1", "pause")
+    await chatThatIs("l2", "terminate")
+    const from = performance.now()
+    const [paused, ended] = await Promise.all([find("l1"), find("l2")])
+    expect([paused["status"], ended["status"]]).toEqual(["paused", "terminated"])
+    expect(performance.now() - from).toBeLessThan(60_000)
+  })
+
+  test("gets the one that a prompt of the same moment wakes", async () => {
+    const id = await chatThatIs("l3", "pause")
+    const invoke = { sandbox_session_id: id, sandbox_mode: "cloud", message: "wake up" }
+    const [found] = await Promise.all([find("l3"), call("POST", "/api/agent/invoke", invoke)])
+    expect(found).toMatchObject({ sessionId: id, status: "running" })
   })
 })
 

@@ -501,9 +501,9 @@ describe("the six routes of another session agent", () => {
     expect((await call("POST", "/session-status", { sandboxId })).body).toEqual({
       status: "terminated",
     })
-    expect(await call("POST", "/hibernate-session", { sandboxId })).toMatchObject({
-      status: 409,
-      body: { code: "already-finished" },
+    // A repeated call, for example after a lost answer, gets the same snapshot.
+    expect((await call("POST", "/hibernate-session", { sandboxId })).body).toEqual({
+      snapshotImageId,
     })
     const restored = await call("POST", "/restore-session", {
       ...body,
@@ -568,6 +568,50 @@ describe("the six routes of another session agent", () => {
     // The snapshot that it was made from is not a snapshot of its work.
     await provider.terminate(fourth)
     expect(await call("POST", "/hibernate-session", { sandboxId: fourth })).toMatchObject({
+      status: 409,
+      body: { code: "already-finished" },
+    })
+  })
+
+  test("a hibernation whose caller has gone keeps the id of its snapshot for the next call, also after another create", async () => {
+    const given = { ...body, sessionId: "external-lost-answer", userId: "hanna" }
+    const created = await call("POST", "/create-session", given)
+    const sandboxId = String(created.body["sandboxId"])
+    const real = provider.snapshot
+    const slow = provider as { snapshot: RunnerProvider["snapshot"] }
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    slow.snapshot = async (...asked) => {
+      await isReleased
+      return real(...asked)
+    }
+    const gone = new AbortController()
+    const lost = fetch(`${stack.hub.url}/hibernate-session`, {
+      method: "POST",
+      headers: as(CLIENT_TOKEN),
+      body: JSON.stringify({ sandboxId }),
+      signal: gone.signal,
+    }).catch(() => "no answer")
+    await untilTrue(
+      async () => (await store.find(given.sessionId))?.life.pending?.call.do === "snapshot",
+      "the snapshot is being made",
+    )
+    gone.abort()
+    expect(await lost).toBe("no answer")
+    release()
+    await untilTrue(
+      async () => (await store.find(given.sessionId))?.life.ref === undefined,
+      "the sandbox has ended",
+    )
+    slow.snapshot = real
+    const saved = { status: 200, body: { snapshotImageId: `snapshot-of-${sandboxId}` } }
+    const hibernate = (id: string) => call("POST", "/hibernate-session", { sandboxId: id })
+    expect(await hibernate(sandboxId)).toMatchObject(saved)
+    const next = String((await call("POST", "/create-session", given)).body["sandboxId"])
+    expect(next).not.toBe(sandboxId)
+    expect(await hibernate(sandboxId)).toMatchObject(saved)
+    // Neither the new sandbox nor the snapshot of the former one is taken for the other's.
+    await call("POST", "/terminate-session", { sandboxId: next })
+    expect(await hibernate(next)).toMatchObject({
       status: 409,
       body: { code: "already-finished" },
     })

@@ -15,6 +15,7 @@ import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { silentLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
+import { startStack } from "./kit/stack.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
 const SIZE = 2
@@ -412,4 +413,38 @@ describe("a new version", () => {
     const other = await call("POST", "/api/threads/warm/resolve", await tokenOf("jon"))
     expect(String(other.body["sessionId"])).toStartWith("warm-")
   })
+})
+
+test("a thread whose record was deleted goes on in its own session, although a sandbox waits in the pool", async () => {
+  const own = mkdtempSync(join(tmpdir(), "fleet-pool-forgotten-"))
+  const records = openSqliteStore(":memory:")
+  const sandboxes = runnerProvider()
+  const startWith = (poolSize: number) =>
+    startStack(own, {
+      provider: sandboxes,
+      store: { ...records, close: async () => {} },
+      poolSize,
+    })
+  const ask = async ({ hub }: ServeStack, method: string, path: string) => {
+    const headers = { authorization: `Bearer ${CLIENT_TOKEN}` }
+    const response = await fetch(`${hub.url}${path}`, { method, headers })
+    return (await response.json()) as Readonly<Record<string, unknown>>
+  }
+  const first = await startWith(0)
+  const { sessionId } = await ask(first, "POST", "/api/threads/kept/resolve?wait=1")
+  await first.stop()
+  const second = await startWith(1)
+  await untilTrue(
+    async () => (await records.pooled()).some(({ life }) => isReady(life)),
+    "a sandbox in the pool",
+  )
+  await ask(second, "DELETE", `/api/sandbox/${String(sessionId)}`)
+  const again = await ask(second, "POST", "/api/threads/kept/resolve?wait=1")
+  expect(again).toMatchObject({ sessionId, status: "running", generation: 2 })
+  const other = await ask(second, "POST", "/api/threads/new/resolve?wait=1")
+  expect(String(other["sessionId"])).toStartWith("warm-")
+  await sandboxes.stop()
+  await second.stop()
+  await records.close()
+  rmSync(own, { recursive: true, force: true })
 })

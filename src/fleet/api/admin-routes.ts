@@ -1,7 +1,7 @@
 /** Routes for the operator: all sandboxes, the provider, the sweep. Counters and readiness are also for programs that watch. */
 import { systemClock, within } from "../../lib/clock.ts"
 import type { RouteName } from "../core/routes.ts"
-import { ApiError, type ApiParts, type Handler, viewOf } from "./api-call.ts"
+import { ApiError, type ApiParts, flagOf, type Handler, viewOf } from "./api-call.ts"
 
 type Name = Extract<
   RouteName,
@@ -56,7 +56,7 @@ export const adminRoutes = ({
     }
   },
   providers: async () => ({ providers: [{ name: provider.name, capabilities: provider.can }] }),
-  sweep: ({ url }) => sweeper.sweep(url.searchParams.has("dryRun")),
+  sweep: async ({ url }) => sweeper.sweep(flagOf(url, "dryRun")),
   "base-snapshot": async () => {
     const { id, isNew } = await bases.make()
     return { snapshotId: id, isNew }

@@ -61,6 +61,8 @@ export class ApiError extends Error {
 }
 
 export const MAX_WAIT_MS = 120_000
+/** Of a sandbox's answer that is read as a whole. The output of a program, twice 1 MB, has up to six times as much in JSON. */
+export const MAX_ANSWER = 16 * 1024 * 1024
 
 /** The body as its schema reads it. The message names the field, never its value. */
 export const readBody = <Schema extends z.ZodType>(
@@ -76,6 +78,14 @@ export const readBody = <Schema extends z.ZodType>(
     "bad-request",
     `${path === "" ? "the body" : path}: ${issue?.message ?? "malformed"}`,
   )
+}
+
+/** A parameter that is on or off. Without a value it is on. */
+export const flagOf = ({ searchParams }: URL, name: string): boolean => {
+  const text = searchParams.get(name)
+  if (text === null || text === "0" || text === "false") return false
+  if (text === "" || text === "1" || text === "true") return true
+  throw new ApiError(400, "bad-request", `${name}: expected 1 or 0`)
 }
 
 export const viewOf = (session: StoredSession) => {
@@ -135,6 +145,26 @@ export const refuseEnded = ({ id, life }: StoredSession): void => {
   if (life.phase === "ended" || life.wanted === "ended")
     throw new ApiError(409, "already-finished", `the session ${id} has ended`)
 }
+
+/**
+ * Another session agent starts its sandboxes itself: its link would refuse the runner of one that this call starts, and
+ * nobody would end that one.
+ */
+export const refuseAsleepElsewhere = ({ id, kind, life }: StoredSession): void => {
+  if (kind === "external" && life.phase !== "running" && life.wanted !== "running")
+    throw new ApiError(
+      409,
+      "asleep",
+      `the sandbox of the session ${id} does not run: only its session agent starts it`,
+    )
+}
+
+/** Only its agent decides whether the sandbox of another session agent runs: this call does not stop a hibernation either. */
+export const wake = async (
+  { keeper }: Pick<ApiParts, "keeper">,
+  session: StoredSession,
+): Promise<StoredSession> =>
+  session.kind === "external" ? session : ((await keeper.want(session.id, "running")) ?? session)
 
 /** A caller that wants its files saved is told at once if the provider cannot do it. */
 export const refuseUnsaved = ({ name, can }: Pick<SandboxProvider, "name" | "can">): void => {

@@ -6,7 +6,7 @@ import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
 import { lacksSnapshot } from "../core/life-change.ts"
-import { workspaceVolume } from "../core/names.ts"
+import { isSharedVolume, workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { SandboxInfo } from "../providers/contract.ts"
 import type { StoredSession } from "../store/ports.ts"
@@ -77,11 +77,19 @@ const isSame = (
 
 export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> => {
   const { keeper, store, provider } = parts
-  const withSandbox = async (sandboxId: string): Promise<StoredSession> => {
+  /** The session whose sandbox this is now. */
+  const withSandbox = async (sandboxId: string): Promise<StoredSession | undefined> => {
     const found = await store.findRef(sandboxId)
-    if (found?.kind === "external") return found
-    throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
+    return found?.kind === "external" ? found : undefined
   }
+  /** Whether this is a former sandbox of a session of another session agent. */
+  const wasOurs = async (sandboxId: string): Promise<boolean> => {
+    const record = await store.recordOf(sandboxId)
+    if (record?.endedAt === undefined) return false
+    return (await store.find(record.session))?.kind === "external"
+  }
+  const finished = (sandboxId: string) =>
+    new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
 
   const until = async (
     session: string,
@@ -93,6 +101,17 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     if (found && holds(found)) return found
     const why = found?.life.lastError ?? "it takes longer than expected"
     throw new ApiError(503, "not-done", `${what}: ${why}`, 10)
+  }
+
+  /** A session whose sandbox uses the volume, or will. */
+  const userOf = async (volume: string, session: string): Promise<StoredSession | undefined> => {
+    const sessions = isSharedVolume(volume) ? await store.present() : [await store.find(session)]
+    return sessions.find(
+      (one) =>
+        one !== undefined &&
+        workspaceVolume(one.id) === volume &&
+        (one.life.ref !== undefined || one.life.pending !== undefined),
+    )
   }
 
   /** The sandbox may have ended by itself without the fleet having seen it yet. */
@@ -180,22 +199,26 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "terminate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
-      const { id } = await withSandbox(sandboxId)
-      await keeper.want(id, "ended")
-      await until(id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
+      const session = await withSandbox(sandboxId)
+      if (session) {
+        await keeper.want(session.id, "ended")
+        await until(session.id, ({ life }) => life.phase === "ended", "the sandbox was not ended")
+      } else if (!(await wasOurs(sandboxId))) throw finished(sandboxId)
       return { success: true }
     },
     "hibernate-session": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
-      const { id, life: before } = await withSandbox(sandboxId)
-      refuseUnsaved(provider)
-      await keeper.want(id, "asleep", true)
-      const gone = await until(id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
-      // It ended by itself before the snapshot: what it was made from does not have its work.
-      const isOld = !before.saved && gone.life.snapshot?.id === before.snapshot?.id
-      if (!gone.life.snapshot || isOld)
-        throw new ApiError(409, "already-finished", `the sandbox ${sandboxId} has ended`)
-      return { snapshotImageId: gone.life.snapshot.id }
+      const session = await withSandbox(sandboxId)
+      if (session) {
+        refuseUnsaved(provider)
+        await keeper.want(session.id, "asleep", true)
+        await until(session.id, ({ life }) => life.ref !== sandboxId, "no snapshot was made")
+      }
+      // Also of an earlier call whose answer was lost, or came before the snapshot was made. A sandbox that ended by itself
+      // has none: what it was made from does not have its work.
+      const made = await store.snapshotOf(sandboxId)
+      if (!made || (await store.find(made.session))?.kind !== "external") throw finished(sandboxId)
+      return { snapshotImageId: made.id }
     },
     "session-status": async ({ body }) => {
       const { sandboxId } = readBody(bodies.sandboxId, body)
@@ -208,14 +231,15 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     },
     "delete-workspace": async ({ body }) => {
       const { sessionId } = readBody(bodies["delete-workspace"], body)
-      const life = (await store.find(sessionId))?.life
-      if (life?.ref !== undefined || life?.pending)
+      const volume = workspaceVolume(sessionId)
+      const user = await userOf(volume, sessionId)
+      if (user)
         throw new ApiError(
           409,
           "has-sandbox",
-          `a sandbox of the session ${sessionId} uses the volume: terminate it first`,
+          `a sandbox of the session ${user.id} uses the volume: terminate it first`,
         )
-      const removed = await provider.removeVolume(workspaceVolume(sessionId))
+      const removed = await provider.removeVolume(volume)
       if (removed.is !== "ok" && removed.is !== "missing")
         throw new ApiError(503, "not-done", `the volume was not deleted: ${removed.why}`, 30)
       return { success: true }

@@ -9,12 +9,15 @@ import {
   ApiError,
   type ApiParts,
   containerUrlOf,
+  flagOf,
   type Handler,
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
   viewOf,
+  wake,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -30,6 +33,9 @@ type Name = Extract<
 
 /** How long a stopped turn may take to end. */
 const STOP_MS = 10_000
+
+/** After this time the hub's report of a prompt that it has taken has arrived, unless the hub is away. */
+const REPORT_MS = 5000
 
 /** Sessions of the operator have the names of before there were owners. */
 const LOCAL = "user:local"
@@ -50,28 +56,38 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
     const threadKey = kind === "chat" ? chatKey(key) : key
     const known = await store.findThread(owner, threadKey)
     if (known) return pool.settle(known)
-    const warm = await pool.claim(owner, threadKey)
-    if (warm) return warm
     const id = nameOf(kind, owner, key)
+    // Its record was deleted: the conversation goes on in its own session.
+    const hadSandbox = (await store.history(id, owner, 1)).length > 0
+    const warm = hadSandbox ? undefined : await pool.claim(owner, threadKey)
+    if (warm) return warm
     const generation = await hub.open(id, owner)
     return follower.record(id, owner, generation, { threadKey })
   }
 
   const start = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    refuseAsleepElsewhere(session)
     await refuseAboveQuota(parts, session)
     const { id, life } = session
     logResolve(log, id, life)
-    return (await keeper.want(id, "running")) ?? session
+    return wake(parts, session)
   }
 
   const fresh = async (session: StoredSession) => (await store.find(session.id)) ?? session
 
+  const isWanted = ({ life }: StoredSession) => life.wanted === "running"
   const runs = ({ life }: StoredSession) => life.phase === "running" || life.failed
+  /** One that nobody wants to run does not come: its caller is told what it is. */
   const waited = async (session: StoredSession, seconds: number): Promise<StoredSession> => {
     if (seconds <= 0) return session
+    const { id } = session
     const limit = AbortSignal.timeout(Math.min(MAX_WAIT_MS, seconds * 1000))
-    return (await keeper.waitFor(session.id, runs, limit)) ?? session
+    if (session.life.wanted === "asleep" && !runs(session)) {
+      const soon = AbortSignal.any([limit, AbortSignal.timeout(REPORT_MS)])
+      await keeper.waitFor(id, isWanted, soon)
+    }
+    return (await keeper.waitFor(id, (row) => runs(row) || !isWanted(row), limit)) ?? session
   }
 
   const agentAnswer = async (session: StoredSession, messageId: string | undefined) => {
@@ -155,8 +171,9 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
       return agentAnswer(await fresh(session), messageId)
     },
     "thread-resolve": async ({ params, owner, url }) => {
+      const seconds = flagOf(url, "wait") ? MAX_WAIT_MS / 1000 : 0
       const session = await start(await open("thread", owner, params["thread"] ?? ""))
-      return viewOf(await waited(session, url.searchParams.has("wait") ? MAX_WAIT_MS / 1000 : 0))
+      return viewOf(await waited(session, seconds))
     },
     "thread-prompt": async ({ params, owner, body }) => {
       const { message, messageId = crypto.randomUUID() } = readBody(bodies["thread-prompt"], body)

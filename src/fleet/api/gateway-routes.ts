@@ -4,6 +4,7 @@ import { z } from "zod"
 import { signControlToken } from "../../lib/control-token.ts"
 import { parseJson } from "../../lib/json.ts"
 import { describeError } from "../../lib/log.ts"
+import { readLimitedText } from "../../lib/read-limited.ts"
 import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
 import { bodies } from "../core/bodies.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -15,10 +16,13 @@ import {
   containerUrlOf,
   gatewayAddressOf,
   type Handler,
+  MAX_ANSWER,
   MAX_WAIT_MS,
   readBody,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
+  wake,
 } from "./api-call.ts"
 
 type Name = Extract<
@@ -37,6 +41,7 @@ type Name = Extract<
 const UPLOADS = "uploads"
 const DEEPEST = 4
 const MOST_ARTIFACTS = 500
+const MOST_FOLDERS = 100
 
 interface Artifact {
   readonly path: string
@@ -57,7 +62,22 @@ const entries = z.array(
 const websiteAnswer = z.looseObject({ port: z.number().nullable() })
 
 const CALL_MS = 130_000
+/** A program may run for five minutes (`RUN_LIMITS` of the runner), which ends it itself. */
+const EXEC_MS = 310_000
 export const MAX_UPLOAD = 100 * 1024 * 1024
+
+/** A sandbox may answer anything, of any length. */
+const readAnswer = async <Schema extends z.ZodType>(
+  schema: Schema,
+  answer: Response,
+): Promise<z.output<Schema>> => {
+  const text = await readLimitedText(answer, MAX_ANSWER)
+  if (text === undefined)
+    throw new ApiError(502, "answer-too-long", "the answer of the sandbox is too long")
+  const parsed = schema.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new ApiError(502, "bad-answer", "the answer of the sandbox is not understood")
+}
 
 /** Only the last part of the name, in letters that every file system has. */
 const safeName = (name: string, index: number): string => {
@@ -87,8 +107,9 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
 
   const awake = async (session: StoredSession): Promise<StoredSession> => {
     refuseEnded(session)
+    refuseAsleepElsewhere(session)
     if (session.life.phase !== "running") await refuseAboveQuota(parts, session)
-    await keeper.want(session.id, "running")
+    await wake(parts, session)
     const isThere = ({ life }: StoredSession) => life.phase === "running" || life.failed
     const found = await keeper.waitFor(session.id, isThere, AbortSignal.timeout(MAX_WAIT_MS))
     if (found?.life.phase === "running") return found
@@ -114,6 +135,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     path: string,
     body?: string | Blob,
     type = request.headers.get("content-type"),
+    ms = CALL_MS,
   ): Promise<Response> => {
     const session = await awake(given)
     const address = await gatewayAddressOf(provider, session)
@@ -138,7 +160,9 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
         ...(typeof body === "string" && type !== null && { "content-type": type }),
       },
       ...(body !== undefined && { body }),
-      signal: AbortSignal.timeout(CALL_MS),
+      signal: AbortSignal.timeout(ms),
+      // Without a limit of its own for silent connections, which is five minutes.
+      timeout: false,
       redirect: "manual",
     }).catch((error: unknown) => {
       log.warn("fleet.gateway-away", { session: session.id, error: describeError(error) })
@@ -165,7 +189,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
   const website = async (call: ApiCall, path: string, body: object): Promise<object> => {
     const answer = await operate(call, path, body)
     if (!answer.ok) return answer
-    const started = websiteAnswer.parse(await answer.json())
+    const started = await readAnswer(websiteAnswer, answer)
     const session = (await store.find(call.session.id)) ?? call.session
     return {
       ...started,
@@ -176,47 +200,41 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
   /** The agent's directory in the workspace: the clone of the first repository, or `.` without one. */
   const agentDirectoryOf = async (call: ApiCall): Promise<string> => {
     const answer = await pass(call, "GET", "/v1/agent-directory")
-    const text = await answer.text()
+    if (!answer.ok) await answer.body?.cancel()
     // A runner of an earlier version.
     if (answer.status === 404) return "."
     if (!answer.ok) throw new ApiError(502, "no-directory", `the sandbox answered ${answer.status}`)
-    return place.parse(JSON.parse(text)).path
+    return (await readAnswer(place, answer)).path
   }
 
-  const listArtifacts = async (
-    call: ApiCall,
-    folder: string,
-    isAbsolute: boolean,
-    depth = 1,
-  ): Promise<readonly Artifact[]> => {
-    const query = encodeURIComponent(folder)
-    const answer = await pass(call, "GET", `/v1/fs/entries?path=${query}`)
-    const text = await answer.text()
-    // The agent has not made the folder.
-    if (answer.status === 404) return []
-    if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
+  const listArtifacts = async (call: ApiCall, directory: string): Promise<readonly Artifact[]> => {
+    const isAbsolute = directory !== "."
     const found: Artifact[] = []
-    for (const entry of entries.parse(JSON.parse(text))) {
-      const { entryType, size, modified } = entry
-      const path = isAbsolute ? entry.path : `${folder}/${entry.name}`
-      if (entryType === "file") found.push({ path, size, modified })
-      else if (depth < DEEPEST)
-        found.push(...(await listArtifacts(call, path, isAbsolute, depth + 1)))
-      if (found.length >= MOST_ARTIFACTS) break
+    let folders = 0
+    const list = async (folder: string, depth: number): Promise<void> => {
+      folders += 1
+      const query = encodeURIComponent(folder)
+      const answer = await pass(call, "GET", `/v1/fs/entries?path=${query}`)
+      if (!answer.ok) await answer.body?.cancel()
+      // The agent has not made the folder.
+      if (answer.status === 404) return
+      if (!answer.ok) throw new ApiError(502, "not-listed", `the sandbox answered ${answer.status}`)
+      for (const entry of await readAnswer(entries, answer)) {
+        if (found.length >= MOST_ARTIFACTS) return
+        const { entryType, size, modified } = entry
+        const path = isAbsolute ? entry.path : `${folder}/${entry.name}`
+        if (entryType === "file") found.push({ path, size, modified })
+        else if (depth < DEEPEST && folders < MOST_FOLDERS) await list(path, depth + 1)
+      }
     }
+    await list(posix.join(directory, DISPLAY_FOLDER), 1)
     return found
   }
 
   return {
-    artifacts: async (call) => {
-      const directory = await agentDirectoryOf(call)
-      const found = await listArtifacts(
-        call,
-        posix.join(directory, DISPLAY_FOLDER),
-        directory !== ".",
-      )
-      return { artifacts: found.slice(0, MOST_ARTIFACTS) }
-    },
+    artifacts: async (call) => ({
+      artifacts: await listArtifacts(call, await agentDirectoryOf(call)),
+    }),
     sync: (call) => operate(call, "/api/workspace/save", {}),
     restore: (call) => operate(call, "/api/workspace/restore", {}),
     "bootstrap-website": (call) =>
@@ -243,7 +261,8 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
         const path = `${UPLOADS}/${names[index]}`
         const stored = await pass(call, "PUT", `/v1/fs/file?path=${encodeURIComponent(path)}`, file)
         if (!stored.ok) return stored
-        const written = place.safeParse(parseJson(await stored.text()))
+        const text = await readLimitedText(stored, MAX_ANSWER)
+        const written = place.safeParse(parseJson(text ?? ""))
         if (written.success) absolute.push(written.data.path)
         paths.push(path)
       }
@@ -251,6 +270,6 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       const isElsewhere = absolute.length === paths.length && (await agentDirectoryOf(call)) !== "."
       return { paths: isElsewhere ? absolute : paths }
     },
-    exec: (call) => pass(call, "POST", "/v1/processes/run", call.body),
+    exec: (call) => pass(call, "POST", "/v1/processes/run", call.body, undefined, EXEC_MS),
   }
 }

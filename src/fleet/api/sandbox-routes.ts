@@ -4,12 +4,15 @@ import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
   type ApiParts,
+  flagOf,
   type Handler,
   MAX_WAIT_MS,
   refuseAboveQuota,
+  refuseAsleepElsewhere,
   refuseEnded,
   refuseUnsaved,
   viewOf,
+  wake,
 } from "./api-call.ts"
 
 const verbs = {
@@ -47,16 +50,19 @@ export const sandboxRoutes = (
   const change =
     (verb: Verb): Handler =>
     async ({ session, url }) => {
+      const waits = flagOf(url, "wait")
       if (verb !== "terminate") refuseEnded(session)
       if (verb === "hibernate") refuseUnsaved(provider)
+      if (verb === "resume") refuseAsleepElsewhere(session)
       if (verb === "resume" && session.life.phase !== "running")
         await refuseAboveQuota(parts, session)
       const { wanted, deep, holds } = verbs[verb]
       // The session must not take prompts that no sandbox would ever get.
       if (verb === "terminate" && session.kind !== "external")
         await hub.end(session.id, "ended by a caller of the fleet")
-      const changed = await keeper.want(session.id, wanted, deep)
-      if (!url.searchParams.has("wait")) return viewOf(changed ?? session)
+      const changed =
+        verb === "resume" ? await wake(parts, session) : await keeper.want(session.id, wanted, deep)
+      if (!waits) return viewOf(changed ?? session)
       const reached = ({ life }: StoredSession) =>
         !life.pending && ((holds as readonly string[]).includes(life.phase) || life.failed)
       const limit = AbortSignal.timeout(MAX_WAIT_MS)

@@ -108,6 +108,12 @@ const runsPromptsFirst = ({ wanted, phase, linked, prepared, replace, pending }:
   !replace &&
   !(pending && LEAVING.has(pending.call.do))
 
+/** Nothing is heard of the runner of such a sandbox: from now on it may work, also while a snapshot is made. */
+const mayWorkUnheard = ({ pending }: Life): Partial<Life> => ({
+  saved: false,
+  ...(pending && { pending: { ...pending, dirty: true } }),
+})
+
 const want = (life: Life, event: LifeEvent & { type: "want" }, policy: LifePolicy): Life => {
   if (life.wanted === "ended") return life
   const { wanted, at } = event
@@ -122,6 +128,7 @@ const want = (life: Life, event: LifeEvent & { type: "want" }, policy: LifePolic
     deep: wanted === "asleep" && (event.deep === true || (life.deep && life.wanted === "asleep")),
     ...again,
     ...(wanted === "running" && { idleAt: at + policy.idleMs }),
+    ...(wanted === "running" && !policy.can.startsRunner && mayWorkUnheard(life)),
   }
 }
 

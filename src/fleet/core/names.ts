@@ -23,8 +23,13 @@ export const labelsOf = (
   generation: number,
 ): SandboxLabels => ({ deployment, tenant, session, generation: String(generation) })
 
+const SHARED = "workspace-orchestrator-"
+
 /** `orchestrator:<user>:<uuid>` sessions of one user share a workspace. */
 export const workspaceVolume = (session: string): string => {
   const user = /^orchestrator:([^:]+):[^:]+$/.exec(session)?.[1]
-  return user === undefined ? `workspace-${session}` : `workspace-orchestrator-${user}`
+  return user === undefined ? `workspace-${session}` : `${SHARED}${user}`
 }
+
+/** Whether several sessions may have this volume. */
+export const isSharedVolume = (volume: string): boolean => volume.startsWith(SHARED)

@@ -26,7 +26,7 @@ export const fleetRoutes = {
     method: "GET",
     path: "/api/sandbox/by-chat/:chat",
     access: "service",
-    doc: "the sandbox of a chat; `?waitSeconds=60` waits until it runs",
+    doc: "the sandbox of a chat; `?waitSeconds=60` waits until it runs, unless it sleeps or has ended",
   },
   status: {
     method: "GET",
@@ -56,7 +56,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/resume",
     access: "change",
-    doc: "starts or wakes it",
+    doc: "starts or wakes it; 409 `asleep` if another session agent starts and stops it, like every call that would wake it",
   },
   terminate: {
     method: "POST",
@@ -92,7 +92,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/exec",
     access: "change",
-    doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace",
+    doc: "`{command, args?, cwd?, env?, timeoutMs?}`: runs a program in the workspace, for 30 s or `timeoutMs`, at most five minutes",
   },
   artifacts: {
     method: "GET",
@@ -170,13 +170,13 @@ export const fleetRoutes = {
     method: "POST",
     path: "/terminate-session",
     access: "admin",
-    doc: "`{sandboxId}`",
+    doc: "`{sandboxId}`; also 200 if the sandbox has ended, 409 `already-finished` if no session is known to have had it",
   },
   "hibernate-session": {
     method: "POST",
     path: "/hibernate-session",
     access: "admin",
-    doc: "`{sandboxId}` -> `{snapshotImageId}`; 409 `already-finished` if the sandbox has ended",
+    doc: "`{sandboxId}` -> `{snapshotImageId}`, the same id when repeated; 409 `already-finished` if the sandbox has ended without a snapshot",
   },
   "session-status": {
     method: "POST",

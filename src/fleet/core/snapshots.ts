@@ -4,6 +4,8 @@ export interface StoredSnapshot {
   readonly id: string
   readonly session: string
   readonly createdAt: number
+  /** The sandbox that was saved in it. Absent: of a base snapshot, and of one that an earlier version has made. */
+  readonly ref?: string | undefined
 }
 
 export interface SnapshotState {

@@ -5,6 +5,7 @@
 import { type Clock, systemClock } from "../../lib/clock.ts"
 import { describeError } from "../../lib/log.ts"
 import { parseJson } from "../../lib/json.ts"
+import { readLimited } from "../../lib/read-limited.ts"
 import { redactError } from "../core/redact.ts"
 import type { ProviderResult } from "./contract.ts"
 
@@ -114,17 +115,6 @@ const messageIn = ({ json, text }: HttpAnswer): string => {
   return text.trim()
 }
 
-const readBody = async (response: Response): Promise<Uint8Array | undefined> => {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > MAX_BODY) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
 export const createHttpApi = (options: HttpApiOptions): HttpApi => {
   const clock = options.clock ?? systemClock
   const queryOf = (query: HttpCall["query"] = {}): string => {
@@ -165,7 +155,7 @@ export const createHttpApi = (options: HttpApiOptions): HttpApi => {
         ...(options.unix !== undefined && { unix: options.unix }),
         ...(ca !== undefined && { tls: { ca } }),
       })
-      const bytes = await readBody(response)
+      const bytes = await readLimited(response, MAX_BODY)
       if (!bytes) return { status: undefined, why: `${what}: the answer is too long` }
       const text = new TextDecoder().decode(bytes)
       const { status, headers } = response

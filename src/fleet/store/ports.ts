@@ -99,6 +99,8 @@ export interface RecordsPort {
     tenant: string,
     limit: number,
   ) => Promise<readonly SandboxRecord[]>
+  /** The newest record of a sandbox with this ref. */
+  readonly recordOf: (ref: string) => Promise<SandboxRecord | undefined>
   /** Counts the seconds of all running sandboxes until now, in their records and for their owners' day. */
   readonly countSeconds: (at: number) => Promise<readonly RanSeconds[]>
   /** The sandboxes of this provider whose end is not recorded. */
@@ -166,7 +168,7 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   readonly findThread: (tenant: string, threadKey: string) => Promise<StoredSession | undefined>
   /** The session whose present sandbox has this ref at its provider. */
   readonly findRef: (ref: string) => Promise<StoredSession | undefined>
-  /** Sessions that have not ended: for rounds over the whole fleet, not for requests. */
+  /** Sessions that have not ended: for rounds over the whole fleet and rare requests of the operator, not for others. */
   readonly present: () => Promise<readonly StoredSession[]>
   /** Sessions in the order in which they were added, after the cursor. */
   readonly page: (after: PageCursor | undefined, limit: number) => Promise<readonly StoredSession[]>
@@ -226,7 +228,7 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   readonly lease: (name: string, owner: string, at: number, until: number) => Promise<boolean>
   /**
    * The first request with this key is `new`; another one with it gets its answer, or is refused if it asks something else.
-   * A first request without an answer after five minutes counts as lost.
+   * A first request without an answer after eight minutes counts as lost.
    */
   readonly remember: (
     tenant: string,
@@ -254,6 +256,8 @@ export interface FleetStore extends RecordsPort, VolumesPort, CountsPort {
   /** Remembers a snapshot until it is removed at its provider. A known id changes nothing. */
   readonly addSnapshot: (snapshot: StoredSnapshot) => Promise<void>
   readonly snapshots: () => Promise<readonly StoredSnapshot[]>
+  /** The newest snapshot of this sandbox, also after the sandbox has ended. */
+  readonly snapshotOf: (ref: string) => Promise<StoredSnapshot | undefined>
   readonly dropSnapshot: (id: string) => Promise<void>
   /** Deletes leases that have ended, answers that are older than a day, and counts that no quota needs. */
   readonly purge: (at: number) => Promise<void>

@@ -79,6 +79,11 @@ export const postgresRecords = (sql: SQL): RecordsPort => ({
       ORDER BY created_at DESC, generation DESC, ref DESC LIMIT ${limit}`) as unknown[]
     return rows.map(readRecord).toReversed()
   },
+  recordOf: async (ref) => {
+    const rows = (await sql`SELECT * FROM lives WHERE ref = ${ref}
+      ORDER BY created_at DESC, generation DESC LIMIT 1`) as unknown[]
+    return rows.map(readRecord).at(0)
+  },
   countSeconds: async (at) => {
     const rows = (await sql`SELECT * FROM lives WHERE counted_at IS NOT NULL`) as unknown[]
     const ran: RanSeconds[] = []

@@ -5,7 +5,7 @@
 import type { SQL } from "bun"
 
 /** Increases with every change of the statements below. */
-const VERSION = 9
+const VERSION = 10
 
 const tables = `
 CREATE TABLE IF NOT EXISTS deployment (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), id TEXT NOT NULL);
@@ -39,6 +39,8 @@ CREATE INDEX IF NOT EXISTS sandbox_sessions_ended ON sandbox_sessions (tidy_at, 
   WHERE life::json ->> 'phase' = 'ended';
 CREATE STATISTICS IF NOT EXISTS sandbox_sessions_phase ON (life::json ->> 'phase') FROM sandbox_sessions;
 CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at BIGINT NOT NULL);
+ALTER TABLE snapshots ADD COLUMN IF NOT EXISTS ref TEXT;
+CREATE INDEX IF NOT EXISTS snapshots_ref ON snapshots (ref);
 CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS creates (
   session TEXT NOT NULL, generation BIGINT NOT NULL, tenant TEXT NOT NULL, at BIGINT NOT NULL,
@@ -54,6 +56,7 @@ CREATE TABLE IF NOT EXISTS lives (
   image TEXT, created_at BIGINT NOT NULL, ended_at BIGINT, why_ended TEXT, seconds DOUBLE PRECISION NOT NULL,
   counted_at BIGINT, cost_per_hour DOUBLE PRECISION, PRIMARY KEY (session, generation, ref));
 CREATE INDEX IF NOT EXISTS lives_ended ON lives (ended_at);
+CREATE INDEX IF NOT EXISTS lives_ref ON lives (ref);
 CREATE INDEX IF NOT EXISTS lives_running ON lives (session) WHERE counted_at IS NOT NULL;
 INSERT INTO lives (session, generation, ref, tenant, provider, created_at, seconds, counted_at)
   SELECT id, (life::json ->> 'generation')::bigint, ref, tenant, provider, updated_at, 0,

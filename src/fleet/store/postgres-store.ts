@@ -87,9 +87,9 @@ export const openPostgresStore = async (
       AND (ref IS NOT NULL OR caller IS NOT NULL OR admitted = 1)`) as unknown[]
     return rows.map(readSession)
   }
-  const addSnapshot = async (on: SQL, { id, session, createdAt }: StoredSnapshot) => {
-    await on`INSERT INTO snapshots (id, session, created_at) VALUES (${id}, ${session}, ${createdAt})
-      ON CONFLICT DO NOTHING`
+  const addSnapshot = async (on: SQL, { id, session, createdAt, ref }: StoredSnapshot) => {
+    await on`INSERT INTO snapshots (id, session, created_at, ref)
+      VALUES (${id}, ${session}, ${createdAt}, ${ref ?? null}) ON CONFLICT DO NOTHING`
   }
 
   const changes = createChanges()
@@ -268,6 +268,11 @@ export const openPostgresStore = async (
     snapshots: async () => {
       const rows = (await sql`SELECT * FROM snapshots ORDER BY created_at`) as unknown[]
       return rows.map(readSnapshot)
+    },
+    snapshotOf: async (ref) => {
+      const rows = (await sql`SELECT * FROM snapshots WHERE ref = ${ref}
+        ORDER BY created_at DESC LIMIT 1`) as unknown[]
+      return rows.map(readSnapshot).at(0)
     },
     dropSnapshot: async (id) => {
       await sql`DELETE FROM snapshots WHERE id = ${id}`

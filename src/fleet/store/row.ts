@@ -77,8 +77,8 @@ export const changed = (
 export const BACKSTOP_MS = 3000
 export const POLL_MS = 300
 
-/** A first request without an answer for longer is lost. A program in a sandbox that had to be woken takes four minutes. */
-export const LOST_CALL_MS = 300_000
+/** A first request without an answer for longer is lost. A program in a sandbox that had to be woken takes seven minutes. */
+export const LOST_CALL_MS = 480_000
 export const KEEP_ANSWER_MS = 86_400_000
 /** The counts of a session without a report for longer are deleted: its next report is where counting begins again. */
 export const KEEP_COUNTS_MS = 90 * 86_400_000
@@ -91,11 +91,12 @@ const snapshotRow = z.object({
   id: z.string(),
   session: z.string(),
   created_at: z.coerce.number(),
+  ref: z.string().nullable(),
 })
 
 export const readSnapshot = (row: unknown): StoredSnapshot => {
-  const { id, session, created_at: createdAt } = snapshotRow.parse(row)
-  return { id, session, createdAt }
+  const { id, session, created_at: createdAt, ref } = snapshotRow.parse(row)
+  return { id, session, createdAt, ...(ref !== null && { ref }) }
 }
 
 const volumeRow = z.object({ session: z.string(), provider: z.string() })

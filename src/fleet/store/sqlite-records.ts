@@ -95,6 +95,14 @@ export const sqliteRecords = (db: Database): SqliteRecords => {
           .all(session, tenant, limit)
           .map(readRecord)
           .toReversed(),
+      recordOf: async (ref) =>
+        db
+          .query(
+            "SELECT * FROM lives WHERE ref = ? ORDER BY created_at DESC, generation DESC LIMIT 1",
+          )
+          .all(ref)
+          .map(readRecord)
+          .at(0),
       countSeconds: async (at) =>
         db
           .transaction(() => {

@@ -16,7 +16,8 @@ const setUp = [
   `CREATE TABLE IF NOT EXISTS idempotency (
     tenant TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, status INTEGER, body TEXT, at INTEGER NOT NULL,
     PRIMARY KEY (tenant, key)) STRICT`,
-  "CREATE TABLE IF NOT EXISTS snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT",
+  `CREATE TABLE IF NOT EXISTS snapshots (
+    id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at INTEGER NOT NULL, ref TEXT) STRICT`,
   "CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT",
   `CREATE TABLE IF NOT EXISTS creates (
     session TEXT NOT NULL, generation INTEGER NOT NULL, tenant TEXT NOT NULL, at INTEGER NOT NULL,
@@ -31,6 +32,7 @@ const setUp = [
 
 /** After the columns exist, also in a database of an earlier version. */
 const indexes = [
+  "CREATE INDEX IF NOT EXISTS snapshots_ref ON snapshots (ref)",
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_ref ON sandbox_sessions (ref)",
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_order ON sandbox_sessions (created_at, id)",
   "CREATE INDEX IF NOT EXISTS sandbox_sessions_call ON sandbox_sessions (call_until) WHERE call_until IS NOT NULL",
@@ -77,11 +79,15 @@ export const setUpSqlite = (db: Database): void => {
       db.run(`ALTER TABLE sandbox_sessions ADD COLUMN ${column} ${type}`)
   if (columns.every(({ name }) => name !== "ref"))
     db.run("UPDATE sandbox_sessions SET ref = json_extract(life, '$.ref')")
+  const ofSnapshots = db.query<{ name: string }, []>("PRAGMA table_info(snapshots)").all()
+  if (ofSnapshots.every(({ name }) => name !== "ref"))
+    db.run("ALTER TABLE snapshots ADD COLUMN ref TEXT")
   for (const statement of indexes) db.run(statement)
   const hasRecords = db.query("SELECT 1 FROM sqlite_master WHERE name = 'lives'").get() !== null
   if (!hasRecords)
     db.transaction(() => {
       for (const statement of [...recordTables, recordExisting]) db.run(statement)
     }).immediate()
+  db.run("CREATE INDEX IF NOT EXISTS lives_ref ON lives (ref)")
   db.query("INSERT OR IGNORE INTO deployment VALUES (1, ?)").run(crypto.randomUUID())
 }

@@ -83,10 +83,10 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
       .all(tenant)
       .map(readSession)
 
-  const addSnapshot = ({ id, session, createdAt }: StoredSnapshot): void =>
+  const addSnapshot = ({ id, session, createdAt, ref }: StoredSnapshot): void =>
     void db
-      .query("INSERT OR IGNORE INTO snapshots (id, session, created_at) VALUES (?, ?, ?)")
-      .run(id, session, createdAt)
+      .query("INSERT OR IGNORE INTO snapshots (id, session, created_at, ref) VALUES (?, ?, ?, ?)")
+      .run(id, session, createdAt, ref ?? null)
 
   const store: Omit<FleetStore, "watch"> = {
     ...records.port,
@@ -281,6 +281,12 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
     addSnapshot: async (snapshot) => addSnapshot(snapshot),
     snapshots: async () =>
       db.query("SELECT * FROM snapshots ORDER BY created_at").all().map(readSnapshot),
+    snapshotOf: async (ref) =>
+      db
+        .query("SELECT * FROM snapshots WHERE ref = ? ORDER BY created_at DESC LIMIT 1")
+        .all(ref)
+        .map(readSnapshot)
+        .at(0),
     dropSnapshot: async (id) => void db.query("DELETE FROM snapshots WHERE id = ?").run(id),
     purge: async (at) => {
       db.query("DELETE FROM leases WHERE until <= ?").run(at)

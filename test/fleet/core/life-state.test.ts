@@ -181,6 +181,31 @@ describe("sleeping and waking", () => {
     expect(scene.life().wanted).toBe("running")
   })
 
+  for (const [when, isEarly] of [
+    ["while it is being saved", true],
+    ["after it was saved", false],
+  ] as const)
+    test(`a sandbox of another session agent that is wanted again ${when} is saved again before its end`, () => {
+      const scene = newScene({ snapshot: "copy", startsRunner: false, supportsPause: false })
+      scene.want("running", 0)
+      scene.answer(ok({ ref: "a" }), 10)
+      const sleep = (at: number) => scene.feed({ type: "want", wanted: "asleep", deep: true, at })
+      expect(sleep(20)?.call.do).toBe("snapshot")
+      if (isEarly) scene.want("running", 30)
+      scene.answer(ok({ snapshot: { id: "one" } }), 40)
+      if (!isEarly) {
+        // Its end is refused, so the sandbox is there.
+        scene.answer({ is: "refused", why: "no" }, 50)
+        scene.want("running", 60)
+        scene.feed({ type: "due", at: 50_000 })
+        const info = { ref: "a", session: "s", generation: 1, state: "running" } as const
+        scene.answer(ok({ info: { ...info, createdAt: 10, expiresAt: undefined } }), 50_010)
+      }
+      // Nothing is heard of its runner: it may have worked.
+      expect(scene.life()).toMatchObject({ phase: "running", ref: "a", saved: false })
+      expect(sleep(100_000)?.call.do).toBe("snapshot")
+    })
+
   test("a sandbox of another session agent is not made without the snapshot that was asked for", () => {
     const scene = newScene({ snapshot: "copy" }, { hasSuccessors: false })
     scene.want("running", 0)

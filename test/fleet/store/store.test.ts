@@ -216,6 +216,10 @@ const VERSION_1 = {
     life TEXT NOT NULL, rev ${integer} NOT NULL, caller TEXT, call_until ${integer}, due_at ${integer},
     created_at ${integer} NOT NULL, updated_at ${integer} NOT NULL, UNIQUE (tenant, thread_key))`,
 }
+/** The snapshots of versions that did not store of which sandbox they are. */
+const oldSnapshots = (integer: "BIGINT" | "INTEGER") =>
+  `CREATE TABLE snapshots (id TEXT PRIMARY KEY, session TEXT NOT NULL, created_at ${integer} NOT NULL)`
+const oldSnapshot = "INSERT INTO snapshots VALUES ('snap-old', 's', 1)"
 /** The sandbox of before there were records counts from the last change of its session. */
 const recordOfOld = [{ ref: "sb-old", generation: 0, createdAt: 1, countedAt: 1, seconds: 0 }]
 const oldLife = JSON.stringify({ ...newLife, phase: "running", ref: "sb-old" })
@@ -227,6 +231,7 @@ test("a PostgreSQL database of the first version is brought up to date by one of
   const url = postgres.url.replace(/\/postgres$/, "/of_version_1")
   const old = new Bun.SQL({ url, max: 1 })
   await old.unsafe(VERSION_1.table("BIGINT"))
+  for (const statement of [oldSnapshots("BIGINT"), oldSnapshot]) await old.unsafe(statement)
   await old.unsafe(
     `INSERT INTO sandbox_sessions (${VERSION_1.columns}) VALUES ('s', 'user:a', NULL, 'noop', '{}', '${oldLife}', 0, 1, 1)`,
   )
@@ -236,6 +241,7 @@ test("a PostgreSQL database of the first version is brought up to date by one of
   for (const store of stores) {
     expect((await store.findRef("sb-old"))?.id).toBe("s")
     expect(await store.history("s", "user:a", 10)).toMatchObject(recordOfOld)
+    expect(await store.snapshots()).toEqual([{ id: "snap-old", session: "s", createdAt: 1 }])
     deployments.add(await store.deployment())
     await store.close()
   }
@@ -246,12 +252,14 @@ test("an SQLite database of the first version is brought up to date", async () =
   const path = join(folder, "version-1.db")
   const db = new Database(path, { create: true })
   db.run(`${VERSION_1.table("INTEGER")} STRICT`)
+  for (const statement of [`${oldSnapshots("INTEGER")} STRICT`, oldSnapshot]) db.run(statement)
   db.run(
     `INSERT INTO sandbox_sessions (${VERSION_1.columns}) VALUES ('s', 'user:a', NULL, 'noop', '{}', '${oldLife}', 0, 1, 1)`,
   )
   db.close()
   const store = openSqliteStore(path)
   expect(await store.findRef("sb-old")).toMatchObject({ id: "s", kind: "hub" })
+  expect(await store.snapshots()).toEqual([{ id: "snap-old", session: "s", createdAt: 1 }])
   expect(await store.history("s", "user:a", 10)).toMatchObject(recordOfOld)
   await store.close()
 })
