@@ -11,12 +11,13 @@ import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
 import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
 import { runtimeKey } from "./runtime-key.ts"
-import { sandboxEnvironment } from "./sandbox-environment.ts"
+import { namesWithoutEffect, sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
 import { servePage } from "./serve-page.ts"
 import { originFor } from "../runner/gateway/hosts.ts"
+import { refuseUnknownActions } from "../runner/join-approvals.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
 import { type Lock, takeLock } from "./place/lock.ts"
@@ -62,6 +63,11 @@ const orNone = (limit: number): number | undefined => (limit === 0 ? undefined :
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
+  // In a sandbox it would be found only when its runner starts.
+  refuseUnknownActions(given.approveActions ?? [])
+  const ignored = namesWithoutEffect(given.environment)
+  if (ignored.length > 0)
+    print(`No effect in \`serve\`, because each session has its own: ${ignored.join(", ")}\n`)
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
   const lock = lockState(given)
   const models = await modelsOfStack(given)

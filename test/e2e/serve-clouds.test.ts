@@ -54,6 +54,8 @@ const serve = (name: string, environment: Readonly<Record<string, string>>) => {
       SANDBOX_HUB_URL: "wss://hub.example.com",
       SANDBOX_IMAGE: CLOUD_IMAGE,
       LOG_LEVEL: "debug",
+      APPROVE_ACTIONS: "create-pull-request",
+      SESSION_KIND: "setup",
       ...environment,
     },
     stdout: Bun.file(join(root, `${name}.out`)),
@@ -67,6 +69,18 @@ const serve = (name: string, environment: Readonly<Record<string, string>>) => {
   const token = () => readFileSync(join(state, "fleet", "operator-token"), "utf8").trim()
   return { child, output, token }
 }
+
+test("an unknown action in APPROVE_ACTIONS stops serve, which names it", async () => {
+  const { child, output } = serve("noop", { APPROVE_ACTIONS: "create-pull-request,fly" })
+  try {
+    await untilTrue(() => child.exitCode !== null, "end of serve")
+    expect(child.exitCode).toBe(2)
+    expect(output()).toContain("APPROVE_ACTIONS: there is no action fly;")
+  } finally {
+    child.kill("SIGTERM")
+    await child.exited
+  }
+})
 
 describe("serve with sandboxes in a cloud", () => {
   for (const [name, start] of Object.entries(stages))
@@ -90,6 +104,10 @@ describe("serve with sandboxes in a cloud", () => {
         expect(link.host).toBe("hub.example.com")
         expect(box.environment["RUNNER_TOKEN"]).toBeString()
         expect(JSON.stringify(box.environment)).not.toContain(stage.secret)
+        // A setting for all agents, and one of a single session, which is named instead.
+        expect(box.environment["APPROVE_ACTIONS"]).toBe("create-pull-request")
+        expect(box.environment["SESSION_KIND"]).toBeUndefined()
+        expect(output()).toMatch(/No effect in `serve`.*SESSION_KIND/)
         const session = box.environment["SESSION_ID"] ?? ""
         const refOf = async () => {
           const answer = await call("GET", `/api/sandbox/${session}/status`)

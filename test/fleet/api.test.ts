@@ -525,6 +525,22 @@ describe("the six routes of another session agent", () => {
     expect(provider.removedVolumes).toEqual(["workspace-external-1"])
   })
 
+  test("a sandbox of the caller starts services of its snapshot only if the caller says so, one of the hub always", async () => {
+    const sessionId = "external-services"
+    const specOf = (id: string) => provider.specs.findLast(({ session }) => session === id)
+    const { body: plain } = await call("POST", "/create-session", { ...body, sessionId })
+    expect(specOf(sessionId)?.environment["SNAPSHOT_HAS_DEPS"]).toBeUndefined()
+    await call("POST", "/terminate-session", { sandboxId: plain["sandboxId"] })
+    const envVars = { SNAPSHOT_HAS_DEPS: "1" }
+    const { body: asked } = await call("POST", "/create-session", { ...body, sessionId, envVars })
+    expect(specOf(sessionId)?.environment["SNAPSHOT_HAS_DEPS"]).toBe("1")
+    await call("POST", "/terminate-session", { sandboxId: asked["sandboxId"] })
+    const { body: own } = await call("POST", "/api/threads/S:1/resolve?wait=1", undefined, {
+      "x-user-id": "erin",
+    })
+    expect(specOf(String(own["sessionId"]))?.environment["SNAPSHOT_HAS_DEPS"]).toBe("1")
+  })
+
   test("the idle time of the caller is the one that the provider gets", async () => {
     const idle = { ...body, sessionId: "external-idle", idleTimeoutSeconds: 120 }
     const { body: made } = await call("POST", "/create-session", idle)
