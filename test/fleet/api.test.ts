@@ -589,12 +589,16 @@ describe("the six routes of another session agent", () => {
     })
   })
 
-  test("variables that the fleet sets are refused by name, and an unknown image type is refused", async () => {
+  test("variables that the fleet or the image sets are refused by name, and an unknown image type is refused", async () => {
     const forged = { ...body, envVars: { RUNNER_TOKEN: "forged", JWT_SECRET: "forged" } }
     const refused = await call("POST", "/create-session", forged)
     expect(refused.status).toBe(400)
     expect(refused.body["error"]).toContain("RUNNER_TOKEN, JWT_SECRET")
     expect(JSON.stringify(refused.body)).not.toContain("forged")
+    const machine = { PATH: "/opt", HOME: "/h", AGENT_USER: "root", WHISPER_MODELS: "/m" }
+    const ofImage = await call("POST", "/create-session", { ...body, envVars: machine })
+    expect(ofImage.status).toBe(400)
+    expect(ofImage.body["error"]).toContain("PATH, HOME, AGENT_USER, WHISPER_MODELS")
     expect((await call("POST", "/create-session", { ...body, imageType: "gpu" })).status).toBe(400)
   })
 })

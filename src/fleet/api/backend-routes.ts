@@ -5,6 +5,7 @@
 import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
+import { variablesOfImage } from "../core/image-environment.ts"
 import { lacksSnapshot } from "../core/life-change.ts"
 import { workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -31,8 +32,9 @@ type Name = Extract<
   | "delete-workspace"
 >
 
-/** Set by the fleet or by the fields of the body; a caller cannot give them as variables. */
+/** Set by the fleet, by the image or by the fields of the body; a caller cannot give them as variables. */
 const RESERVED: ReadonlySet<string> = new Set([
+  ...variablesOfImage,
   "DO_WS_URL",
   "RUNNER_TOKEN",
   "RUNNER_SECRETS_FILE",
@@ -48,6 +50,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   "GATEWAY_HOST",
   "GATEWAY_PORT",
   "OPENCODE_URL",
+  "SANDBOX_EGRESS_BOUNDARY",
   "STOP_WITH_STDIN",
 ])
 

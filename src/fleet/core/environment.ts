@@ -25,7 +25,8 @@ export const refuseVariables = (
   if (malformed.length > 0)
     return `these are not names of environment variables: ${malformed.join(", ")}`
   const own = names.filter((name) => reserved.has(name))
-  return own.length === 0 ? undefined : `these variables are set by the fleet: ${own.join(", ")}`
+  if (own.length === 0) return undefined
+  return `these variables are set by the fleet or the image: ${own.join(", ")}`
 }
 
 const APPROVALS = "APPROVE_ACTIONS"
