@@ -1,6 +1,6 @@
 /** The compiled binary with sandboxes in a cloud: `serve` creates them at a double of the cloud and ends them there. */
 import { afterAll, describe, expect, test } from "bun:test"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Cloud, CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
@@ -46,6 +46,8 @@ const stages: Readonly<Record<string, () => Promise<Stage>>> = {
 
 const serve = (name: string, environment: Readonly<Record<string, string>>) => {
   const state = join(root, name)
+  const files = [`${name}.out`, `${name}.err`].map((file) => join(root, file))
+  for (const file of files) rmSync(file, { force: true })
   const child = Bun.spawn([binary, "serve", "--provider", name, "--state-dir", state], {
     cwd: root,
     env: {
@@ -62,10 +64,7 @@ const serve = (name: string, environment: Readonly<Record<string, string>>) => {
     stderr: Bun.file(join(root, `${name}.err`)),
   })
   const output = () =>
-    [`${name}.out`, `${name}.err`]
-      .map((file) => join(root, file))
-      .map((file) => (existsSync(file) ? readFileSync(file, "utf8") : ""))
-      .join("")
+    files.map((file) => (existsSync(file) ? readFileSync(file, "utf8") : "")).join("")
   const token = () => readFileSync(join(state, "fleet", "operator-token"), "utf8").trim()
   return { child, output, token }
 }
@@ -76,6 +75,30 @@ test("an unknown action in APPROVE_ACTIONS stops serve, which names it", async (
     await untilTrue(() => child.exitCode !== null, "end of serve")
     expect(child.exitCode).toBe(2)
     expect(output()).toContain("APPROVE_ACTIONS: there is no action fly;")
+  } finally {
+    child.kill("SIGTERM")
+    await child.exited
+  }
+})
+
+test("the token of OPERATOR_TOKEN_FILE is the operator's", async () => {
+  const file = join(root, "token")
+  const token = "a-token-of-the-operator-for-tests"
+  writeFileSync(file, `${token}\n`)
+  const { child, output } = serve("noop", { OPERATOR_TOKEN_FILE: file })
+  try {
+    const url = await untilFound(() => {
+      if (child.exitCode !== null) throw new Error(`serve has ended: ${output()}`)
+      return /Session agent: (\S+)/.exec(output())?.[1]
+    }, "address of the hub")
+    const statusWith = async (given: string) => {
+      const headers = { authorization: `Bearer ${given}` }
+      return (await fetch(`${url}/api/sandboxes`, { headers })).status
+    }
+    expect(await statusWith(token)).toBe(200)
+    expect(await statusWith(`${token}s`)).toBe(401)
+    await untilTrue(() => output().includes(`token is in ${file}`), "place of the token")
+    expect(output()).not.toContain(token)
   } finally {
     child.kill("SIGTERM")
     await child.exited
