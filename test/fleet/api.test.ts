@@ -141,6 +141,23 @@ describe("who may call", () => {
     expect((await resolve(writer.key)).status).toBe(401)
   })
 
+  test("a token that may write sends prompts to a thread and to its session by invoke and resume, one that may read does not", async () => {
+    const writer = await tokenOf("pia", "sessions:write")
+    const reader = await tokenOf("pia", "sessions:read")
+    const sent = await call("POST", "/api/threads/P:1/prompt", { message: "a" }, as(writer))
+    const given = {
+      sandbox_session_id: sent.body["sessionId"],
+      sandbox_mode: "cloud",
+      message: "b",
+    }
+    for (const path of ["/api/agent/invoke", "/api/agent/resume"]) {
+      const statusFor = async (token: string) => (await call("POST", path, given, as(token))).status
+      expect([path, await statusFor(writer)]).toEqual([path, 200])
+      expect([path, await statusFor(reader)]).toEqual([path, 403])
+      expect([path, await statusFor(bob)]).toEqual([path, 404])
+    }
+  })
+
   test("a token with the scope metrics reads counters and readiness, and nothing else", async () => {
     const boss = await tokenOf("nina", "sessions:admin keys")
     const granted = await call("POST", "/keys", { scopes: ["metrics"] }, as(boss))

@@ -1,11 +1,11 @@
 /** The routes of the fleet's HTTP API. A request that matches no row is not the fleet's. Pure. */
 
 /**
- * Who may call a route. `read` and `change` are about one session and decided by its owner, members and scopes; `service` is
- * about an owner's sessions as a whole; `observe` is for programs that watch the deployment and change nothing; `admin` is
+ * Who may call a route. `read`, `prompt` and `change` are about one session and decided by its owner, members and scopes;
+ * `service` is about an owner's sessions as a whole; `observe` is for programs that watch the deployment and change nothing; `admin` is
  * for the operator; `open` needs no token.
  */
-export type RouteAccess = "open" | "read" | "change" | "service" | "observe" | "admin"
+export type RouteAccess = "open" | "read" | "prompt" | "change" | "service" | "observe" | "admin"
 
 interface RouteRow {
   readonly method: "GET" | "POST" | "DELETE"
@@ -128,7 +128,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/agent/invoke",
     access: "service",
-    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt; `none` and `local` need no sandbox",
+    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt for a session that the caller may write to, as a thread's prompt; `none` and `local` need no sandbox",
   },
   "agent-resume": {
     method: "POST",
