@@ -293,6 +293,17 @@ describe("chats", () => {
     expect(body["sessionId"]).toBe(ofBob)
   })
 
+  test("an expert is refused by name of the field, and no sandbox is started for it", async () => {
+    const given = { chatSessionId: "c-expert", expertIdentifier: "waders" }
+    const path = "/api/marketplace/expert/prepare-invoke"
+    const refused = await call("POST", path, given)
+    expect(refused).toMatchObject({ status: 404, body: { code: "no-such-expert" } })
+    expect(refused.body["error"]).toContain("expertIdentifier")
+    expect((await call("GET", "/api/sandbox/by-chat/c-expert")).status).toBe(404)
+    const none = { ...given, expertIdentifier: null }
+    expect((await call("POST", path, none)).status).toBe(200)
+  })
+
   test("an invocation is a prompt for the session, and modes without a cloud need none", async () => {
     const { id } = sessionIn(await prepare("c2")) as { readonly id: string }
     const asked = await call("POST", "/api/agent/invoke", {

@@ -20,7 +20,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/marketplace/expert/prepare-invoke",
     access: "service",
-    doc: "`{chatSessionId}`: the sandbox of a chat; starts it and does not wait; `projectId` is accepted and has no effect",
+    doc: "`{chatSessionId}`: the sandbox of a chat; starts it and does not wait; `projectId` is accepted and has no effect; 404 `no-such-expert` for an `expertIdentifier`: there are no experts here",
   },
   "by-chat": {
     method: "GET",
@@ -128,13 +128,13 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/agent/invoke",
     access: "service",
-    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt for a session that the caller may write to, as a thread's prompt; `none` and `local` need no sandbox",
+    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt for a session that the caller may write to, as a thread's prompt; `none` and `local` need no sandbox; `provider_sandbox_id` and `sandbox_url` are accepted and have no effect, because the session decides which sandbox it has; 409 `another-provider` for a `sandbox_provider` that is not the session's",
   },
   "agent-resume": {
     method: "POST",
     path: "/api/agent/resume",
     access: "service",
-    doc: "`{sandbox_session_id, message?, message_id?}`: the same for a session that exists",
+    doc: "`{sandbox_session_id, message?, message_id?}`: the same; without a message it only starts or wakes the sandbox",
   },
   "thread-resolve": {
     method: "POST",
