@@ -494,7 +494,11 @@ describe("the six routes of another session agent", () => {
     runnerToken: "a runner token of the caller",
     jwtSecret: "a gateway key of the caller",
     idleTimeoutSeconds: 900,
-    envVars: { REPO_URL: "https://github.com/birds/heron", ANTHROPIC_API_KEY: "sk-of-carol" },
+    envVars: {
+      REPO_URL: "https://github.com/birds/heron",
+      ANTHROPIC_API_KEY: "sk-of-carol",
+      SANDPIPER_PUBLIC_URL: "https://heron.example",
+    },
     personaFiles: [{ path: "SOUL.md", content: "calm" }],
   }
 
@@ -515,6 +519,7 @@ describe("the six routes of another session agent", () => {
         RUNNER_TOKEN: body.runnerToken,
         JWT_SECRET: body.jwtSecret,
         ANTHROPIC_API_KEY: "sk-of-carol",
+        SANDPIPER_PUBLIC_URL: "https://heron.example",
         PERSONA_FILES_JSON: JSON.stringify(body.personaFiles),
       },
     })
