@@ -37,6 +37,7 @@ export const fleetAccess =
       session && (targetOf(session.id) ?? (tenant && { id: session.id, owner: tenant }))
     const targets = {
       read: ofSession,
+      prompt: ofSession,
       change: ofSession,
       service: { owner },
       observe: { owner },

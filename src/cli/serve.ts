@@ -1,5 +1,5 @@
 /** `sandpiper serve`: the hub and the fleet for many sessions, until a signal ends them. The sandboxes go on. */
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseProvider } from "../fleet/providers/choose.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
@@ -9,14 +9,16 @@ import { SettingsError } from "../settings/settings-error.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, print, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { demoProvider, hasClientModels } from "./host-config.ts"
+import { operatorTokenFile, readOperatorToken } from "./operator-token.ts"
 import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
 import { runtimeKey } from "./runtime-key.ts"
-import { sandboxEnvironment } from "./sandbox-environment.ts"
+import { namesWithoutEffect, sandboxEnvironment } from "./sandbox-environment.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
 import { servePage } from "./serve-page.ts"
 import { originFor } from "../runner/gateway/hosts.ts"
+import { refuseUnknownActions } from "../runner/join-approvals.ts"
 import { startServeStack } from "./serve-stack.ts"
 import { openStore } from "./serve-store.ts"
 import { type Lock, takeLock } from "./place/lock.ts"
@@ -27,24 +29,6 @@ import { modelsOfStack } from "./stack-models.ts"
 const portFile = (stateDir: string) => join(stateDir, "fleet", "hub-port")
 const readPort = (stateDir: string): number =>
   existsSync(portFile(stateDir)) ? Number(readFileSync(portFile(stateDir), "utf8")) : 0
-
-/** The same token after a restart, so that clients need not learn a new one. */
-const readToken = (stateDir: string): string => {
-  const file = join(stateDir, "fleet", "operator-token")
-  if (!existsSync(file)) {
-    const draft = `${file}.${crypto.randomUUID()}`
-    writeFileSync(draft, crypto.randomUUID(), { mode: 0o600 })
-    try {
-      linkSync(draft, file)
-    } catch (error) {
-      // Another replica on this directory was faster: all have its token.
-      if (!existsSync(file)) throw error
-    } finally {
-      rmSync(draft)
-    }
-  }
-  return readFileSync(file, "utf8").trim()
-}
 
 const resourcesOf = ({
   sandboxCpus: cpu,
@@ -62,6 +46,11 @@ const orNone = (limit: number): number | undefined => (limit === 0 ? undefined :
 export const serve: Command = async ({ settings: given, log }) => {
   const signalled = untilSignal()
   const { stateDir } = given
+  // In a sandbox it would be found only when its runner starts.
+  refuseUnknownActions(given.approveActions ?? [])
+  const ignored = namesWithoutEffect(given.environment)
+  if (ignored.length > 0)
+    print(`No effect in \`serve\`, because each session has its own: ${ignored.join(", ")}\n`)
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
   const lock = lockState(given)
   const models = await modelsOfStack(given)
@@ -72,7 +61,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     given.sandboxProvider,
     providerMakers(settings, log, modelUrls),
   )
-  const clientToken = readToken(stateDir)
+  const clientToken = readOperatorToken(stateDir, given.operatorTokenFile)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
   const { startOnStablePort } = await import("../demo/stable-port.ts")
@@ -190,7 +179,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   // A login link is a secret: it is not printed to a log.
   if (page && process.stdout.isTTY) print(`Open the page: ${page.newLink(stack.hub.port)}\n`)
   if (page) print(`Page: ${pageOrigin}; \`sandpiper link\` prints a login link for it\n`)
-  print(`The operator's token is in ${join(stateDir, "fleet", "operator-token")}\n`)
+  print(`The operator's token is in ${operatorTokenFile(stateDir, given.operatorTokenFile)}\n`)
   await signalled
   removeAddress(stateDir)
   await within(systemClock, STOP_LIMIT_MS, stack.stop())
@@ -201,7 +190,7 @@ export const serve: Command = async ({ settings: given, log }) => {
 
 /**
  * Two hubs on the same files would run a prompt twice. Replicas whose sessions are in PostgreSQL and whose hub is elsewhere
- * share nothing in the directory but the operator's token.
+ * share nothing in the directory but the operator's token, unless OPERATOR_TOKEN_FILE names another file.
  */
 const lockState = ({ stateDir, hubUrl, databaseUrl }: Settings): Lock | undefined => {
   if (hubUrl !== undefined && databaseUrl !== undefined) return undefined

@@ -122,7 +122,7 @@ export const createDoor = (options: DoorOptions): Door => {
       session: found.session as StoredSession,
       body,
       form: () => (form ??= request.formData().catch(() => undefined)),
-      mustReach: async (session) => (await sessionOf(request, "change", session)).session,
+      mustPrompt: async (session) => (await sessionOf(request, "prompt", session)).session,
     }
     const run = async () => responseOf(await handlers[route.name](call))
     const key = request.method === "POST" ? request.headers.get("idempotency-key") : null

@@ -79,6 +79,7 @@ export const createSandboxSpec =
   ): Promise<SandboxSpec> => {
     const isExternal = kind === "external"
     const link = isExternal ? {} : await makeLink(hub, id, generation)
+    const sources = environmentOf(tenant)
     return {
       ...(isExternal && { hasForeignLink: true as const }),
       session: id,
@@ -87,7 +88,10 @@ export const createSandboxSpec =
       labels: labelsOf(deployment, tenant, id, generation),
       image: imageOf(snapshot, kind === "base" ? undefined : await base(), version),
       environment: assembleEnvironment({
-        ...environmentOf(tenant),
+        ...sources,
+        // Its disk is one that its own sandboxes wrote, with the packages that its services need. Another session agent
+        // may name the snapshot of another session, and knows what is in it.
+        providerKeys: { ...(!isExternal && { SNAPSHOT_HAS_DEPS: "1" }), ...sources.providerKeys },
         caller: environment,
         core: {
           ...link,

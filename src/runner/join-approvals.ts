@@ -1,5 +1,6 @@
 /** Joins the approvals of operations: the question goes to the channel of the turn that asks. */
 import type { Clock } from "../lib/clock.ts"
+import { SettingsError } from "../settings/settings-error.ts"
 import { channelAddress } from "../wire/channel.ts"
 import { operations } from "../wire/operations/index.ts"
 import type { Channels } from "./channels/channels.ts"
@@ -18,13 +19,17 @@ export interface JoinApprovalsOptions {
 const MOST_CHARACTERS = 500
 
 /** Throws for a name that is not in the table: an approval that never applies would be a hole. */
-export const joinApprovals = (options: JoinApprovalsOptions): Approvals => {
+export const refuseUnknownActions = (actions: readonly string[]): void => {
   const known = new Set(operations.map(({ name }) => name))
-  const unknown = options.actions.filter((name) => !known.has(name))
+  const unknown = actions.filter((name) => !known.has(name))
   if (unknown.length > 0)
-    throw new Error(
+    throw new SettingsError(
       `APPROVE_ACTIONS: there is no action ${unknown.join(", ")}; \`sandpiper actions list\` shows them`,
     )
+}
+
+export const joinApprovals = (options: JoinApprovalsOptions): Approvals => {
+  refuseUnknownActions(options.actions)
   return createApprovals({
     actions: new Set(options.actions),
     ask: ({ permissionId, action, input, sessionId, waitMs }) => {

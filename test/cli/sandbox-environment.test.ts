@@ -1,7 +1,9 @@
 /** Which variables of the deployment the sandboxes of an owner get. */
 import { expect, test } from "bun:test"
-import { sandboxEnvironment } from "../../src/cli/sandbox-environment.ts"
+import { namesWithoutEffect, sandboxEnvironment } from "../../src/cli/sandbox-environment.ts"
 import { assembleEnvironment } from "../../src/fleet/core/environment.ts"
+import { imageEnvironment } from "../../src/fleet/core/image-environment.ts"
+import { settingGroups, settingRows } from "../../src/settings/table.ts"
 
 const deployment = {
   PATH: "/usr/bin",
@@ -68,4 +70,73 @@ test("every sandbox starts the services that the deployment names", () => {
   const environmentOf = sandboxEnvironment({ SANDPIPER_SERVICES: "vscode,vnc" })
   expect(environmentOf("user:alice").providerKeys).toEqual({ SANDPIPER_SERVICES: "vscode,vnc" })
   expect(sandboxEnvironment({ SANDPIPER_SERVICES: "" })("user:alice").providerKeys).toEqual({})
+})
+
+test("what an operator decides about the runners of all sandboxes reaches every owner's, also in an image", () => {
+  const decided = {
+    APPROVE_ACTIONS: "create-pull-request",
+    GIT_PULL_ON_RESTORE: "never",
+    GIT_PULL_EVERY_SECONDS: "60",
+    SNAPSHOT_HAS_DEPS: "0",
+    ALLOW_SHARED_ORIGIN: "1",
+  }
+  for (const tenant of ["user:local", "user:alice", "org:acme", "pool"]) {
+    const sources = sandboxEnvironment(decided)(tenant)
+    const environment = assembleEnvironment({ ...sources, caller: {}, core: {} })
+    expect(imageEnvironment(environment)).toEqual(decided)
+  }
+})
+
+test("a caller adds actions that wait for a person's yes, and takes none away", () => {
+  const actionsWith = (deployed: string, caller: Readonly<Record<string, string>>) =>
+    assembleEnvironment({
+      ...sandboxEnvironment({ APPROVE_ACTIONS: deployed })("user:alice"),
+      caller,
+      core: {},
+    })["APPROVE_ACTIONS"]
+  expect(actionsWith("create-pull-request", { APPROVE_ACTIONS: "" })).toBe("create-pull-request")
+  expect(actionsWith("create-pull-request", { APPROVE_ACTIONS: "register-tunnel" })).toBe(
+    "create-pull-request,register-tunnel",
+  )
+  expect(actionsWith("", { APPROVE_ACTIONS: "register-tunnel" })).toBe("register-tunnel")
+})
+
+test("every setting is read by serve, reaches the sandboxes, or is named as one without effect", () => {
+  const ofServe = new Set([
+    ...[
+      "Access to the session agent",
+      "Chats",
+      "Sandboxes",
+      "Local sandboxes",
+      "Sandbox providers",
+      "Object storage",
+      "Sandbox clouds",
+    ].flatMap((group) =>
+      Object.values(settingGroups[group as keyof typeof settingGroups]).map(({ env }) => env),
+    ),
+    "ALLOWED_ORIGINS",
+    "HUB_PORT",
+    "MAX_CHILDREN",
+    "MAX_CHILD_DEPTH",
+    "PAGE_ORIGIN",
+    "RUNNER_SECRETS_FILE",
+    "SANDBOX_ORIGIN",
+    "SANDPIPER_STATE_DIR",
+    "WORK_DIR",
+    // Of the desktop that `serve` is started on.
+    "DISPLAY",
+  ])
+  const reachesSandboxes = (name: string) => {
+    const sources = sandboxEnvironment({ [name]: "1" })("user:local")
+    return name in assembleEnvironment({ ...sources, caller: {}, core: {} })
+  }
+  const unread = settingRows
+    .map(([, { env }]) => env)
+    .filter((name) => !ofServe.has(name) && !reachesSandboxes(name))
+  expect(unread.toSorted()).toEqual(
+    [...namesWithoutEffect(Object.fromEntries(unread.map((name) => [name, "1"])))].toSorted(),
+  )
+  expect(namesWithoutEffect({ SESSION_KIND: "setup", REPO_URL: "", PATH: "/usr/bin" })).toEqual([
+    "SESSION_KIND",
+  ])
 })

@@ -1,6 +1,6 @@
 /** The compiled binary with sandboxes in a cloud: `serve` creates them at a double of the cloud and ends them there. */
 import { afterAll, describe, expect, test } from "bun:test"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Cloud, CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
@@ -46,6 +46,8 @@ const stages: Readonly<Record<string, () => Promise<Stage>>> = {
 
 const serve = (name: string, environment: Readonly<Record<string, string>>) => {
   const state = join(root, name)
+  const files = [`${name}.out`, `${name}.err`].map((file) => join(root, file))
+  for (const file of files) rmSync(file, { force: true })
   const child = Bun.spawn([binary, "serve", "--provider", name, "--state-dir", state], {
     cwd: root,
     env: {
@@ -54,19 +56,54 @@ const serve = (name: string, environment: Readonly<Record<string, string>>) => {
       SANDBOX_HUB_URL: "wss://hub.example.com",
       SANDBOX_IMAGE: CLOUD_IMAGE,
       LOG_LEVEL: "debug",
+      APPROVE_ACTIONS: "create-pull-request",
+      SESSION_KIND: "setup",
       ...environment,
     },
     stdout: Bun.file(join(root, `${name}.out`)),
     stderr: Bun.file(join(root, `${name}.err`)),
   })
   const output = () =>
-    [`${name}.out`, `${name}.err`]
-      .map((file) => join(root, file))
-      .map((file) => (existsSync(file) ? readFileSync(file, "utf8") : ""))
-      .join("")
+    files.map((file) => (existsSync(file) ? readFileSync(file, "utf8") : "")).join("")
   const token = () => readFileSync(join(state, "fleet", "operator-token"), "utf8").trim()
   return { child, output, token }
 }
+
+test("an unknown action in APPROVE_ACTIONS stops serve, which names it", async () => {
+  const { child, output } = serve("noop", { APPROVE_ACTIONS: "create-pull-request,fly" })
+  try {
+    await untilTrue(() => child.exitCode !== null, "end of serve")
+    expect(child.exitCode).toBe(2)
+    expect(output()).toContain("APPROVE_ACTIONS: there is no action fly;")
+  } finally {
+    child.kill("SIGTERM")
+    await child.exited
+  }
+})
+
+test("the token of OPERATOR_TOKEN_FILE is the operator's", async () => {
+  const file = join(root, "token")
+  const token = "a-token-of-the-operator-for-tests"
+  writeFileSync(file, `${token}\n`)
+  const { child, output } = serve("noop", { OPERATOR_TOKEN_FILE: file })
+  try {
+    const url = await untilFound(() => {
+      if (child.exitCode !== null) throw new Error(`serve has ended: ${output()}`)
+      return /Session agent: (\S+)/.exec(output())?.[1]
+    }, "address of the hub")
+    const statusWith = async (given: string) => {
+      const headers = { authorization: `Bearer ${given}` }
+      return (await fetch(`${url}/api/sandboxes`, { headers })).status
+    }
+    expect(await statusWith(token)).toBe(200)
+    expect(await statusWith(`${token}s`)).toBe(401)
+    await untilTrue(() => output().includes(`token is in ${file}`), "place of the token")
+    expect(output()).not.toContain(token)
+  } finally {
+    child.kill("SIGTERM")
+    await child.exited
+  }
+})
 
 describe("serve with sandboxes in a cloud", () => {
   for (const [name, start] of Object.entries(stages))
@@ -90,6 +127,10 @@ describe("serve with sandboxes in a cloud", () => {
         expect(link.host).toBe("hub.example.com")
         expect(box.environment["RUNNER_TOKEN"]).toBeString()
         expect(JSON.stringify(box.environment)).not.toContain(stage.secret)
+        // A setting for all agents, and one of a single session, which is named instead.
+        expect(box.environment["APPROVE_ACTIONS"]).toBe("create-pull-request")
+        expect(box.environment["SESSION_KIND"]).toBeUndefined()
+        expect(output()).toMatch(/No effect in `serve`.*SESSION_KIND/)
         const session = box.environment["SESSION_ID"] ?? ""
         const refOf = async () => {
           const answer = await call("GET", `/api/sandbox/${session}/status`)

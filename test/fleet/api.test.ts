@@ -141,6 +141,23 @@ describe("who may call", () => {
     expect((await resolve(writer.key)).status).toBe(401)
   })
 
+  test("a token that may write sends prompts to a thread and to its session by invoke and resume, one that may read does not", async () => {
+    const writer = await tokenOf("pia", "sessions:write")
+    const reader = await tokenOf("pia", "sessions:read")
+    const sent = await call("POST", "/api/threads/P:1/prompt", { message: "a" }, as(writer))
+    const given = {
+      sandbox_session_id: sent.body["sessionId"],
+      sandbox_mode: "cloud",
+      message: "b",
+    }
+    for (const path of ["/api/agent/invoke", "/api/agent/resume"]) {
+      const statusFor = async (token: string) => (await call("POST", path, given, as(token))).status
+      expect([path, await statusFor(writer)]).toEqual([path, 200])
+      expect([path, await statusFor(reader)]).toEqual([path, 403])
+      expect([path, await statusFor(bob)]).toEqual([path, 404])
+    }
+  })
+
   test("a token with the scope metrics reads counters and readiness, and nothing else", async () => {
     const boss = await tokenOf("nina", "sessions:admin keys")
     const granted = await call("POST", "/keys", { scopes: ["metrics"] }, as(boss))
@@ -274,6 +291,17 @@ describe("chats", () => {
       "x-user-id": "alice",
     })
     expect(body["sessionId"]).toBe(ofBob)
+  })
+
+  test("an expert is refused by name of the field, and no sandbox is started for it", async () => {
+    const given = { chatSessionId: "c-expert", expertIdentifier: "waders" }
+    const path = "/api/marketplace/expert/prepare-invoke"
+    const refused = await call("POST", path, given)
+    expect(refused).toMatchObject({ status: 404, body: { code: "no-such-expert" } })
+    expect(refused.body["error"]).toContain("expertIdentifier")
+    expect((await call("GET", "/api/sandbox/by-chat/c-expert")).status).toBe(404)
+    const none = { ...given, expertIdentifier: null }
+    expect((await call("POST", path, none)).status).toBe(200)
   })
 
   test("an invocation is a prompt for the session, and modes without a cloud need none", async () => {
@@ -466,7 +494,11 @@ describe("the six routes of another session agent", () => {
     runnerToken: "a runner token of the caller",
     jwtSecret: "a gateway key of the caller",
     idleTimeoutSeconds: 900,
-    envVars: { REPO_URL: "https://github.com/birds/heron", ANTHROPIC_API_KEY: "sk-of-carol" },
+    envVars: {
+      REPO_URL: "https://github.com/birds/heron",
+      ANTHROPIC_API_KEY: "sk-of-carol",
+      SANDPIPER_PUBLIC_URL: "https://heron.example",
+    },
     personaFiles: [{ path: "SOUL.md", content: "calm" }],
   }
 
@@ -487,6 +519,7 @@ describe("the six routes of another session agent", () => {
         RUNNER_TOKEN: body.runnerToken,
         JWT_SECRET: body.jwtSecret,
         ANTHROPIC_API_KEY: "sk-of-carol",
+        SANDPIPER_PUBLIC_URL: "https://heron.example",
         PERSONA_FILES_JSON: JSON.stringify(body.personaFiles),
       },
     })
@@ -523,6 +556,22 @@ describe("the six routes of another session agent", () => {
       success: true,
     })
     expect(provider.removedVolumes).toEqual(["workspace-external-1"])
+  })
+
+  test("a sandbox of the caller starts services of its snapshot only if the caller says so, one of the hub always", async () => {
+    const sessionId = "external-services"
+    const specOf = (id: string) => provider.specs.findLast(({ session }) => session === id)
+    const { body: plain } = await call("POST", "/create-session", { ...body, sessionId })
+    expect(specOf(sessionId)?.environment["SNAPSHOT_HAS_DEPS"]).toBeUndefined()
+    await call("POST", "/terminate-session", { sandboxId: plain["sandboxId"] })
+    const envVars = { SNAPSHOT_HAS_DEPS: "1" }
+    const { body: asked } = await call("POST", "/create-session", { ...body, sessionId, envVars })
+    expect(specOf(sessionId)?.environment["SNAPSHOT_HAS_DEPS"]).toBe("1")
+    await call("POST", "/terminate-session", { sandboxId: asked["sandboxId"] })
+    const { body: own } = await call("POST", "/api/threads/S:1/resolve?wait=1", undefined, {
+      "x-user-id": "erin",
+    })
+    expect(specOf(String(own["sessionId"]))?.environment["SNAPSHOT_HAS_DEPS"]).toBe("1")
   })
 
   test("the idle time of the caller is the one that the provider gets", async () => {
@@ -617,12 +666,16 @@ describe("the six routes of another session agent", () => {
     })
   })
 
-  test("variables that the fleet sets are refused by name, and an unknown image type is refused", async () => {
+  test("variables that the fleet or the image sets are refused by name, and an unknown image type is refused", async () => {
     const forged = { ...body, envVars: { RUNNER_TOKEN: "forged", JWT_SECRET: "forged" } }
     const refused = await call("POST", "/create-session", forged)
     expect(refused.status).toBe(400)
     expect(refused.body["error"]).toContain("RUNNER_TOKEN, JWT_SECRET")
     expect(JSON.stringify(refused.body)).not.toContain("forged")
+    const machine = { PATH: "/opt", HOME: "/h", AGENT_USER: "root", WHISPER_MODELS: "/m" }
+    const ofImage = await call("POST", "/create-session", { ...body, envVars: machine })
+    expect(ofImage.status).toBe(400)
+    expect(ofImage.body["error"]).toContain("PATH, HOME, AGENT_USER, WHISPER_MODELS")
     expect((await call("POST", "/create-session", { ...body, imageType: "gpu" })).status).toBe(400)
   })
 })

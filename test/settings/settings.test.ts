@@ -297,3 +297,10 @@ test("the price of a sandbox's hour is optional, and neither it nor the days of 
   ] as const)
     expect(problem(["serve"], { ...complete, [name]: value })).toContain(`${name} ${why}`)
 })
+
+test("the file with the operator's token is optional, and an empty name counts as none", () => {
+  const fileOf = (name: string) =>
+    read(["serve"], { ...complete, OPERATOR_TOKEN_FILE: name }).operatorTokenFile
+  expect(fileOf("/run/secrets/operator-token")).toBe("/run/secrets/operator-token")
+  expect(fileOf("")).toBeUndefined()
+})

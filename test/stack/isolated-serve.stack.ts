@@ -12,6 +12,7 @@ import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, runnerFromSource, type Sandbox } from "../kit/runner.ts"
 import { startServe } from "../kit/serve.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const repository = join(import.meta.dir, "../..")
 let model: ScriptedModel
@@ -98,6 +99,19 @@ test("an agent in an isolated sandbox answers, and a refused host is reported in
       .messages()
       .some(({ parts }) => parts.some((part) => part.text?.includes("refused.example:80") === true))
   await client.until(isNote, "the message about the refused host")
+})
+
+test("a website of a hibernated sandbox is served again by the next one, and no one has to start it", async () => {
+  const site = { template: "static", directory: "site" }
+  const { body: started } = await call(`/api/sandbox/${session}/bootstrap-website`, site)
+  const isServed = async () => {
+    const script = `import urllib.request; urllib.request.urlopen("http://127.0.0.1:${String(started["port"])}/")`
+    const run = { command: "python3", args: ["-c", script] }
+    return (await call(`/api/sandbox/${session}/exec`, run)).body["exitCode"] === 0
+  }
+  expect(await isServed()).toBe(true)
+  await call(`/api/sandbox/${session}/hibernate?wait=1`)
+  await untilTrue(isServed, "the website in the next sandbox")
 })
 
 test("a hibernated sandbox is restored from its layer, with its files", async () => {

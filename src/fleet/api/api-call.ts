@@ -42,8 +42,8 @@ export interface ApiCall {
   readonly body: string
   /** The form of a multipart body; undefined if it is none. */
   readonly form: () => Promise<Form | undefined>
-  /** Whether the caller may reach another session, which its body names. Throws a 404 if not. */
-  readonly mustReach: (session: string) => Promise<StoredSession>
+  /** The session that the body names, if the caller may send prompts to it. Throws a 403 or 404 if not. */
+  readonly mustPrompt: (session: string) => Promise<StoredSession>
 }
 
 export type Handler = (call: ApiCall) => Promise<object | Response>

@@ -5,6 +5,7 @@
 import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
+import { variablesOfImage } from "../core/image-environment.ts"
 import { lacksSnapshot } from "../core/life-change.ts"
 import { isSharedVolume, workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -31,8 +32,9 @@ type Name = Extract<
   | "delete-workspace"
 >
 
-/** Set by the fleet or by the fields of the body; a caller cannot give them as variables. */
+/** Set by the fleet, by the image or by the fields of the body; a caller cannot give them as variables. */
 const RESERVED: ReadonlySet<string> = new Set([
+  ...variablesOfImage,
   "DO_WS_URL",
   "RUNNER_TOKEN",
   "RUNNER_SECRETS_FILE",
@@ -42,12 +44,12 @@ const RESERVED: ReadonlySet<string> = new Set([
   "JWT_SECRET",
   "OPENCODE_SERVER_PASSWORD",
   "PERSONA_FILES_JSON",
-  "SANDPIPER_PUBLIC_URL",
   "SANDPIPER_STATE_DIR",
   "WORK_DIR",
   "GATEWAY_HOST",
   "GATEWAY_PORT",
   "OPENCODE_URL",
+  "SANDBOX_EGRESS_BOUNDARY",
   "STOP_WITH_STDIN",
 ])
 

@@ -149,20 +149,20 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
         containerUrl: await containerUrlOf(provider, session),
       }
     },
-    "agent-invoke": async ({ body, mustReach }) => {
+    "agent-invoke": async ({ body, mustPrompt }) => {
       const given = readBody(bodies["agent-invoke"], body)
       const { sandbox_mode: mode, message, message_id: messageId = crypto.randomUUID() } = given
       // The caller runs the agent itself: there is nothing to start here.
       if (mode !== "cloud") return { sandbox_mode: mode, sandbox_session_id: null }
-      const session = await mustReach(given.sandbox_session_id ?? "")
+      const session = await mustPrompt(given.sandbox_session_id ?? "")
       checkProvider(session, given.sandbox_provider)
       refuseEnded(session)
       await hub.prompt(session.id, messageId, message)
       return agentAnswer(await fresh(session), messageId)
     },
-    "agent-resume": async ({ body, mustReach }) => {
+    "agent-resume": async ({ body, mustPrompt }) => {
       const given = readBody(bodies["agent-resume"], body)
-      const session = await mustReach(given.sandbox_session_id)
+      const session = await mustPrompt(given.sandbox_session_id)
       checkProvider(session, given.sandbox_provider)
       const started = await start(session)
       if (given.message === undefined) return agentAnswer(started, undefined)

@@ -21,6 +21,7 @@ export const bodies = {
   "agent-invoke": z
     .object({
       sandbox_session_id: id.nullish(),
+      /** Accepted for callers that keep them, as `sandbox_url`: the session decides which sandbox it has. */
       provider_sandbox_id: z.string().nullish(),
       sandbox_provider: z.string().nullish(),
       sandbox_url: z.string().nullish(),

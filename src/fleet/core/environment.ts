@@ -3,7 +3,7 @@
 type Variables = Readonly<Record<string, string>>
 
 export interface EnvironmentSources {
-  /** Keys of model providers: the tenant's own, or the deployment's. */
+  /** Settings of the deployment, and keys of model providers: the tenant's own, or the deployment's. */
   readonly providerKeys: Variables
   readonly credentials: Variables
   readonly github: Variables
@@ -25,7 +25,16 @@ export const refuseVariables = (
   if (malformed.length > 0)
     return `these are not names of environment variables: ${malformed.join(", ")}`
   const own = names.filter((name) => reserved.has(name))
-  return own.length === 0 ? undefined : `these variables are set by the fleet: ${own.join(", ")}`
+  if (own.length === 0) return undefined
+  return `these variables are set by the fleet or the image: ${own.join(", ")}`
+}
+
+const APPROVALS = "APPROVE_ACTIONS"
+
+/** A caller can add actions that wait for a person's yes, and take none away. */
+const approvalsOf = ({ providerKeys, caller }: EnvironmentSources): Variables => {
+  const lists = [providerKeys[APPROVALS], caller[APPROVALS]].filter((list) => list)
+  return lists.length === 0 ? {} : { [APPROVALS]: lists.join(",") }
 }
 
 export const assembleEnvironment = (sources: EnvironmentSources): Record<string, string> => ({
@@ -33,6 +42,7 @@ export const assembleEnvironment = (sources: EnvironmentSources): Record<string,
   ...sources.credentials,
   ...sources.github,
   ...sources.caller,
+  ...approvalsOf(sources),
   ...sources.core,
 })
 

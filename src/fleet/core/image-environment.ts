@@ -2,7 +2,7 @@
 import { variablesOfThisMachine } from "../../lib/machine-variables.ts"
 
 /** The image has its own. */
-const OF_THE_MACHINE: ReadonlySet<string> = new Set([
+export const variablesOfImage: ReadonlySet<string> = new Set([
   ...variablesOfThisMachine,
   "AGENT_USER",
   "OPENCODE_BIN",
@@ -14,4 +14,4 @@ const OF_THE_MACHINE: ReadonlySet<string> = new Set([
 export const imageEnvironment = (
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(environment).filter(([name]) => !OF_THE_MACHINE.has(name)))
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !variablesOfImage.has(name)))

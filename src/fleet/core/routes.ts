@@ -1,11 +1,11 @@
 /** The routes of the fleet's HTTP API. A request that matches no row is not the fleet's. Pure. */
 
 /**
- * Who may call a route. `read` and `change` are about one session and decided by its owner, members and scopes; `service` is
- * about an owner's sessions as a whole; `observe` is for programs that watch the deployment and change nothing; `admin` is
+ * Who may call a route. `read`, `prompt` and `change` are about one session and decided by its owner, members and scopes;
+ * `service` is about an owner's sessions as a whole; `observe` is for programs that watch the deployment and change nothing; `admin` is
  * for the operator; `open` needs no token.
  */
-export type RouteAccess = "open" | "read" | "change" | "service" | "observe" | "admin"
+export type RouteAccess = "open" | "read" | "prompt" | "change" | "service" | "observe" | "admin"
 
 interface RouteRow {
   readonly method: "GET" | "POST" | "DELETE"
@@ -20,7 +20,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/marketplace/expert/prepare-invoke",
     access: "service",
-    doc: "`{chatSessionId}`: the sandbox of a chat; starts it and does not wait; `projectId` is accepted and has no effect",
+    doc: "`{chatSessionId}`: the sandbox of a chat; starts it and does not wait; `projectId` is accepted and has no effect; 404 `no-such-expert` for an `expertIdentifier`: there are no experts here",
   },
   "by-chat": {
     method: "GET",
@@ -128,13 +128,13 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/agent/invoke",
     access: "service",
-    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt; `none` and `local` need no sandbox",
+    doc: "`{sandbox_session_id?, sandbox_mode, message, message_id?}`: a prompt for a session that the caller may write to, as a thread's prompt; `none` and `local` need no sandbox; `provider_sandbox_id` and `sandbox_url` are accepted and have no effect, because the session decides which sandbox it has; 409 `another-provider` for a `sandbox_provider` that is not the session's",
   },
   "agent-resume": {
     method: "POST",
     path: "/api/agent/resume",
     access: "service",
-    doc: "`{sandbox_session_id, message?, message_id?}`: the same for a session that exists",
+    doc: "`{sandbox_session_id, message?, message_id?}`: the same; without a message it only starts or wakes the sandbox",
   },
   "thread-resolve": {
     method: "POST",
@@ -158,7 +158,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/create-session",
     access: "admin",
-    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` and `workspace` have no effect here: that agent sends the providers in `opencode-config`; 409 `has-sandbox` if the session has a sandbox with other fields",
+    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` and `workspace` have no effect here: that agent sends the providers in `opencode-config`; 400 with their names for `envVars` that the fleet or the image sets; `SANDPIPER_PUBLIC_URL` in them is the address at which that agent serves the sandbox's gateway; 409 `has-sandbox` if the session has a sandbox with other fields",
   },
   "restore-session": {
     method: "POST",

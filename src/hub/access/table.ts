@@ -19,7 +19,7 @@ export type EventAction = `event:${ChangeKind | "snapshot" | "changes"}`
 export type RequestAction = `request:${RequestType}`
 
 /** Calls of the fleet's HTTP API, by what they reach. */
-export type FleetAction = `fleet:${"read" | "change" | "service" | "observe" | "admin"}`
+export type FleetAction = `fleet:${"read" | "prompt" | "change" | "service" | "observe" | "admin"}`
 
 export type Action = RouteAction | VerbAction | EventAction | RequestAction | FleetAction
 
@@ -213,6 +213,7 @@ const requests: Readonly<Record<RequestAction, Rule>> = {
 
 const fleet: Readonly<Record<FleetAction, Rule>> = {
   "fleet:read": read("status and files of a sandbox", PEOPLE),
+  "fleet:prompt": write("a prompt for the agent of a sandbox, which wakes it", PEOPLE),
   "fleet:change": admin("pause, resume, end a sandbox; run programs in it"),
   "fleet:service": row(
     "owner",

@@ -1,6 +1,6 @@
 /** Settings of `serve`: which sandboxes the sessions get, where they are recorded, and when they sleep. */
 import { z } from "zod"
-import { hostNames, seconds, someText, urlWith } from "../fields.ts"
+import { file, hostNames, seconds, someText, urlWith } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 const wholeNumber = z.coerce
@@ -39,6 +39,11 @@ export const fleetSettings = {
     doc: "signs the requests between `serve` and the hub of HUB_URL; both have the same",
     schema: z.string().min(32, "must have at least 32 characters").optional(),
     secret: true,
+  },
+  operatorTokenFile: {
+    env: "OPERATOR_TOKEN_FILE",
+    doc: "file with the operator's token of `serve`, at least 32 characters; replicas on several machines need the same one (default: a random token in the state directory)",
+    schema: file.optional(),
   },
   databaseUrl: {
     env: "DATABASE_URL",

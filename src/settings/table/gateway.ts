@@ -61,7 +61,7 @@ export const gatewaySettings = {
   },
   publicUrl: {
     env: "SANDPIPER_PUBLIC_URL",
-    doc: "public address of the gateway, for the tool write_tunnel_env",
+    doc: "public address of the gateway, for the addresses of previews and tunnels that the agent gets",
     schema: urlWith("must be an http:// or https:// URL", (url) =>
       /^https?:$/.test(url.protocol),
     ).optional(),

@@ -24,7 +24,7 @@ export const serviceSettings = {
   },
   snapshotHasDeps: {
     env: "SNAPSHOT_HAS_DEPS",
-    doc: "1: the snapshot contains installed packages, so that saved services start after a restore",
+    doc: "1: the snapshot contains installed packages, so that saved services start after a restore; the fleet sets it",
     schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
     fallback: () => "0",
   },

@@ -75,7 +75,7 @@ export const operations = [
     name: "expose-port",
     method: "POST",
     path: "/api/expose",
-    doc: "Make a port the preview: the tunnel `preview` leads to it.",
+    doc: "Make a port the preview: the tunnel `preview` leads to it. `containerUrl` is a path of the gateway where the sandbox does not know its address (SANDPIPER_PUBLIC_URL).",
     tools: byCommand,
     input: z.object({ port: port("Port of a server in the sandbox") }),
     output: z.object({ ok: z.boolean(), port: z.int(), containerUrl: z.string() }),

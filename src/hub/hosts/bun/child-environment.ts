@@ -27,6 +27,8 @@ const PASSED_ON = new Set([
   "WHISPER_MODELS",
   "CONFIG_WAIT_SECONDS",
   "CONFIG_DRAIN_SECONDS",
+  "GIT_PULL_ON_RESTORE",
+  "GIT_PULL_EVERY_SECONDS",
   "LOG_LEVEL",
   "LOG_FORMAT",
   // The user's accounts.
@@ -37,9 +39,10 @@ const PASSED_ON = new Set([
   "OP_SERVICE_ACCOUNT_TOKEN",
   "SANDPIPER_SECRETS_FILE",
   "PARALLEL_API_URL",
-  // A child must not reach more than its parent.
+  // A child must not reach more than its parent, and do nothing that its parent needs a person's yes for.
   "SANDBOX_EGRESS",
   "SANDBOX_EGRESS_HOSTS",
+  "APPROVE_ACTIONS",
 ])
 
 /** Keys of model providers: OpenCode reads them under these names. */

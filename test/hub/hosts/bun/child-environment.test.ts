@@ -14,6 +14,8 @@ test("a child gets the machine's variables, the providers' keys and the settings
     GITHUB_TOKEN: "t",
     GIT_TOKENS: "session",
     LOG_LEVEL: "info",
+    APPROVE_ACTIONS: "create-pull-request",
+    GIT_PULL_ON_RESTORE: "never",
   }
   expect(childEnvironment(passed)).toEqual(passed)
 })
