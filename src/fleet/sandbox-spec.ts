@@ -59,6 +59,12 @@ const makeLink = async (hub: HubPort, id: string, generation: number) => {
   return { DO_WS_URL: runnerUrl, RUNNER_TOKEN: token, JWT_SECRET: gatewayKey ?? randomHex() }
 }
 
+/** The object storage is this hub's. Another session agent that has one says so in the variables of its session. */
+const forAnotherAgent = ({
+  WORKSPACE_SYNC: _ofThisHub,
+  ...others
+}: Readonly<Record<string, string>>): Readonly<Record<string, string>> => others
+
 export const createSandboxSpec =
   ({
     hub,
@@ -89,9 +95,10 @@ export const createSandboxSpec =
       image: imageOf(snapshot, kind === "base" ? undefined : await base(), version),
       environment: assembleEnvironment({
         ...sources,
-        // Its disk is one that its own sandboxes wrote, with the packages that its services need. Another session agent
-        // may name the snapshot of another session, and knows what is in it.
-        providerKeys: { ...(!isExternal && { SNAPSHOT_HAS_DEPS: "1" }), ...sources.providerKeys },
+        providerKeys: isExternal
+          ? forAnotherAgent(sources.providerKeys)
+          : // Its disk is one that its own sandboxes wrote, with the packages that its services need.
+            { SNAPSHOT_HAS_DEPS: "1", ...sources.providerKeys },
         caller: environment,
         core: {
           ...link,

@@ -306,21 +306,23 @@ describe("a sandbox that is asked for", () => {
     let done = 0
     let listed = 0
     const modified = "2026-01-01T00:00:00Z"
-    const file = { name: "last.txt", entryType: "file", size: 1, modified }
+    const entry = (name: string, entryType: string) => ({
+      name,
+      path: `/workspace/${name}`,
+      entryType,
+      size: 1,
+      modified,
+    })
     const folders = JSON.stringify([
-      ...Array.from({ length: 30 }, (_, index) => ({
-        name: `f${index}`,
-        entryType: "directory",
-        size: 0,
-        modified,
-      })),
-      file,
+      ...Array.from({ length: 30 }, (_, index) => entry(`f${index}`, "directory")),
+      entry("last.txt", "file"),
     ])
     let isEndless = true
     const gateway = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       fetch: (request) => {
+        if (request.url.endsWith("/v1/agent-directory")) return new Response("", { status: 404 })
         if (request.method === "POST") done += 1
         else listed += 1
         if (!isEndless) return new Response(folders)

@@ -42,6 +42,7 @@ beforeAll(async () => {
     hub: {
       log: recordingLog(log),
       jwt: { secret: JWT_SECRET },
+      environment: { WORKSPACE_SYNC: "1" },
     },
   })
   alice = await tokenOf("alice")
@@ -572,6 +573,23 @@ describe("the six routes of another session agent", () => {
       "x-user-id": "erin",
     })
     expect(specOf(String(own["sessionId"]))?.environment["SNAPSHOT_HAS_DEPS"]).toBe("1")
+  })
+
+  test("a sandbox of the caller saves its files in object storage only if the caller has one, because that of the hub is not the caller's", async () => {
+    const sessionId = "external-storage"
+    const syncOf = (id: string) =>
+      provider.specs.findLast(({ session }) => session === id)?.environment["WORKSPACE_SYNC"]
+    const { body: plain } = await call("POST", "/create-session", { ...body, sessionId })
+    expect(syncOf(sessionId)).toBeUndefined()
+    await call("POST", "/terminate-session", { sandboxId: plain["sandboxId"] })
+    const envVars = { WORKSPACE_SYNC: "1" }
+    const { body: asked } = await call("POST", "/create-session", { ...body, sessionId, envVars })
+    expect(syncOf(sessionId)).toBe("1")
+    await call("POST", "/terminate-session", { sandboxId: asked["sandboxId"] })
+    const { body: own } = await call("POST", "/api/threads/S:2/resolve?wait=1", undefined, {
+      "x-user-id": "frank",
+    })
+    expect(syncOf(String(own["sessionId"]))).toBe("1")
   })
 
   test("the idle time of the caller is the one that the provider gets", async () => {
