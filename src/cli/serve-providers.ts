@@ -35,6 +35,10 @@ export const providerMakers = (
     local: () => createLocalSandboxes(settings, modelUrls),
     docker: async () => {
       const { dockerSocket: socket, dockerNetwork: network } = settings
+      if (network === "host" && settings.egress === "allow-list")
+        throw new SettingsError(
+          "SANDBOX_EGRESS=allow-list does not work with DOCKER_NETWORK=host: the packet filter of a sandbox would be that of this machine. Set DOCKER_NETWORK to a network of the sandboxes' own",
+        )
       const hubUrl =
         network === "host"
           ? settings.sandboxHubUrl

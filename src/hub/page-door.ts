@@ -9,7 +9,7 @@ import {
   KEY_HEADER,
   KEY_PROTOCOL,
   makePageCookie,
-  PAGE_COOKIE_NAME,
+  pageCookiesIn,
   SOCKET_PROTOCOL,
 } from "../lib/page/page-cookie.ts"
 import { assetHeaders, pageHeaders } from "../lib/page/page-headers.ts"
@@ -139,16 +139,14 @@ const checkLogin = async (
 ): Promise<CheckedLogin | undefined> => {
   const key = keyOf(request)
   if (key === undefined) return undefined
-  for (const cookie of cookiesOf(request)) {
-    const login = await logins.use(cookie, key)
-    if (!login) continue
-    const { renewSeconds: seconds, sealed } = login
-    const setCookie = seconds === undefined ? undefined : cookieFor(url, cookie, seconds)
-    if (sealed === undefined) return { setCookie }
-    const token = await openToken(cookie, key, sealed)
-    if (token) return { setCookie, token }
-  }
-  return undefined
+  const cookies = pageCookiesIn(request.headers.get("cookie") ?? "")
+  const login = cookies.length === 0 ? undefined : await logins.use(cookies, key)
+  if (!login) return undefined
+  const { cookie, renewSeconds: seconds, sealed } = login
+  const setCookie = seconds === undefined ? undefined : cookieFor(url, cookie, seconds)
+  if (sealed === undefined) return { setCookie }
+  const token = await openToken(cookie, key, sealed)
+  return token && { setCookie, token }
 }
 
 const relay = async (
@@ -210,18 +208,6 @@ const keyOf = (request: Request): string | undefined =>
   isUpgrade(request)
     ? KEY_PROTOCOL.exec(request.headers.get("sec-websocket-protocol") ?? "")?.[1]
     : (request.headers.get(KEY_HEADER) ?? undefined)
-
-/** Other programs on this host can set cookies of this name too; the browser sends at most a few. */
-const MOST_COOKIES = 10
-
-const cookiesOf = (request: Request): readonly string[] =>
-  (request.headers.get("cookie") ?? "")
-    .split(";")
-    .flatMap((pair) => {
-      const [name, value] = pair.trim().split("=")
-      return name === PAGE_COOKIE_NAME && value !== undefined ? [value] : []
-    })
-    .slice(0, MOST_COOKIES)
 
 const cookieFor = (url: URL, value: string, maxAgeSeconds: number): string =>
   makePageCookie(value, maxAgeSeconds, url.protocol === "https:")

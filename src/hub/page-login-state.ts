@@ -26,14 +26,16 @@ const MOST_OF_ONE_TOKEN = 10
 export const isValid = ({ createdAt, usedAt }: PageLogin, now: number): boolean =>
   now < usedAt + IDLE_MS && now < createdAt + MOST_MS
 
-/** The login with these hashes, if it is valid; `due` says that its use is to be stored and its cookie sent again. */
+/** The login with this key and one of these cookies, all as hashes, if it is valid; `due` says that its use is to be stored and its cookie sent again. */
 export const findLogin = (
   logins: readonly PageLogin[],
-  cookie: string,
+  cookies: readonly string[],
   key: string,
   now: number,
 ): { readonly login: PageLogin; readonly due: boolean } | undefined => {
-  const login = logins.find((one) => one.cookie === cookie && one.key === key && isValid(one, now))
+  const login = logins.find(
+    (one) => one.key === key && cookies.includes(one.cookie) && isValid(one, now),
+  )
   return login && { login, due: now - login.usedAt >= RENEW_MS }
 }
 

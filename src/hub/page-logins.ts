@@ -72,13 +72,16 @@ export const openPageLogins = (stateDir: string, now: () => number): PageLogins 
       store(withLogin(logins, login, at))
       return { maxAgeSeconds: cookieSeconds(login, at) }
     },
-    use: (cookie, key) => {
+    use: (cookies, key) => {
       const at = now()
-      const found = findLogin(logins, hashOf(cookie), hashOf(key), at)
+      const hashes = cookies.map(hashOf)
+      const found = findLogin(logins, hashes, hashOf(key), at)
       if (found === undefined) return undefined
+      const cookie = cookies[hashes.indexOf(found.login.cookie)] ?? ""
       if (found.due) store(withUse(logins, found.login, at))
       const { login, due } = found
-      return { renewSeconds: due ? cookieSeconds(login, at) : undefined, sealed: login.sealed }
+      const renewSeconds = due ? cookieSeconds(login, at) : undefined
+      return { cookie, renewSeconds, sealed: login.sealed }
     },
     endAll: (who) => {
       if (who !== undefined) return store(withoutLogins(logins, who))

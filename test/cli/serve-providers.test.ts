@@ -31,6 +31,15 @@ describe("the sandbox provider of serve", () => {
     expect(provider.can.supportsPause).toBe(true)
   })
 
+  test("docker in the network of the host is refused together with an egress policy, whose packet filter would be the machine's", async () => {
+    const egress = { SANDBOX_PROVIDER: "docker", SANDBOX_EGRESS: "allow-list" }
+    expect(choose({ ...egress, DOCKER_NETWORK: "host" })).rejects.toThrow(
+      "SANDBOX_EGRESS=allow-list does not work with DOCKER_NETWORK=host",
+    )
+    const own = { DOCKER_NETWORK: "sandboxes", SANDBOX_HUB_URL: "wss://hub.example.com" }
+    expect((await choose({ ...egress, ...own })).name).toBe("docker")
+  })
+
   test("kubernetes is found in a cluster and needs the address at which pods reach the hub", async () => {
     const type = { SANDBOX_PROVIDER: "kubernetes" }
     const hub = { SANDBOX_HUB_URL: "wss://hub.example.com" }

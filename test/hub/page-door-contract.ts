@@ -140,6 +140,23 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       expect(await list.json()).toMatchObject({ ok: true, sessions: [{ id: "s1" }] })
     })
 
+    test("cookies that a page of another host has set for the page's paths lock nobody out", async () => {
+      const operator = await logIn()
+      const token = await tokenOf(`grace-${crypto.randomUUID()}`)
+      const person = await loginOf(await postLogin({ token }))
+      // Browsers send the cookie with the longer path first.
+      const tossed = Array.from({ length: 150 }, (_, index) => {
+        const value = index.toString(16).padStart(index % 2 === 0 ? 64 : 43, "0")
+        return `sandpiper_page=${index % 3 === 0 ? `junk-${index}` : value}`
+      }).join("; ")
+      for (const { cookie, key } of [operator, person]) {
+        const headers = headersOf({ cookie: `${tossed}; ${cookie}`, key })
+        expect((await browse("/hub/sessions", { headers })).status).toBe(200)
+      }
+      const headers = headersOf({ cookie: tossed, key: operator.key })
+      expect((await browse("/hub/sessions", { headers })).status).toBe(401)
+    })
+
     test("a WebSocket with the login reads the session, and one without is refused", async () => {
       const { cookie, key } = await logIn()
       const dial = (protocols: readonly string[]) => {

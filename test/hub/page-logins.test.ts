@@ -68,10 +68,23 @@ test("a login needs its cookie and its key, and survives a restart", () => {
   )
   if (!first || !second) throw new Error("no login")
   const logins = openPageLogins(state, () => 2)
-  expect(logins.use(first.cookie, first.key)).toEqual({ renewSeconds: undefined })
-  expect(logins.use(first.cookie, second.key)).toBeUndefined()
-  expect(logins.use(second.cookie, first.key)).toBeUndefined()
-  expect(logins.use(first.cookie, "")).toBeUndefined()
+  expect(logins.use([first.cookie], first.key)).toEqual({
+    cookie: first.cookie,
+    renewSeconds: undefined,
+  })
+  expect(logins.use([first.cookie], second.key)).toBeUndefined()
+  expect(logins.use([second.cookie], first.key)).toBeUndefined()
+  expect(logins.use([first.cookie], "")).toBeUndefined()
+})
+
+test("the cookie of a login is found among those of others", () => {
+  const state = newState()
+  const logins = openPageLogins(state, () => 1)
+  const [first, second] = [0, 0].map(() => logins.redeem(issueLoginCode(state, 0)))
+  const sent = ["0".repeat(64), second?.cookie ?? "", first?.cookie ?? ""]
+  expect(logins.use(sent, first?.key ?? "")?.cookie).toBe(first?.cookie ?? "none")
+  expect(logins.use(sent.slice(0, 2), first?.key ?? "")).toBeUndefined()
+  expect(logins.use([], first?.key ?? "")).toBeUndefined()
 })
 
 test("a use renews a login for twelve hours, thirty days at most", () => {
@@ -81,7 +94,7 @@ test("a use renews a login for twelve hours, thirty days at most", () => {
   const login = logins.redeem(issueLoginCode(state, 0))
   if (!login) throw new Error("no login")
   expect(login.maxAgeSeconds).toBe(12 * 3600)
-  const use = () => openPageLogins(state, () => now).use(login.cookie, login.key)
+  const use = () => openPageLogins(state, () => now).use([login.cookie], login.key)
   for (now = 0; now < MOST_MS; now += IDLE_MS - 1) expect(use()).toBeDefined()
   now = MOST_MS - 1
   expect(use()).toBeDefined()
@@ -95,7 +108,7 @@ test("an unused login ends after twelve hours", () => {
   const logins = openPageLogins(state, () => now)
   const login = logins.redeem(issueLoginCode(state, 0))
   now = IDLE_MS
-  expect(logins.use(login?.cookie ?? "", login?.key ?? "")).toBeUndefined()
+  expect(logins.use([login?.cookie ?? ""], login?.key ?? "")).toBeUndefined()
 })
 
 test("logging out everywhere ends every login and every code", () => {
@@ -104,9 +117,11 @@ test("logging out everywhere ends every login and every code", () => {
   const login = logins.redeem(issueLoginCode(state, 0))
   const code = issueLoginCode(state, 0)
   logins.endAll()
-  expect(logins.use(login?.cookie ?? "", login?.key ?? "")).toBeUndefined()
+  expect(logins.use([login?.cookie ?? ""], login?.key ?? "")).toBeUndefined()
   expect(logins.redeem(code)).toBeUndefined()
-  expect(openPageLogins(state, () => 1).use(login?.cookie ?? "", login?.key ?? "")).toBeUndefined()
+  expect(
+    openPageLogins(state, () => 1).use([login?.cookie ?? ""], login?.key ?? ""),
+  ).toBeUndefined()
 })
 
 const anyLogin: fc.Arbitrary<PageLogin> = fc.record({
@@ -127,7 +142,7 @@ test("a found login is valid and its cookie never outlives it; the list keeps th
         expect(next.length).toBeLessThanOrEqual(100)
         expect(next.at(-1)).toBe(added)
         for (const { cookie, key } of next) {
-          const found = findLogin(next, cookie, key, now)
+          const found = findLogin(next, [cookie], key, now)
           if (!found) continue
           expect(isValid(found.login, now)).toBe(true)
           const seconds = cookieSeconds(found.login, now)
@@ -147,9 +162,9 @@ test("a login with a token gives the sealed token back, and logging out ends the
     ["c", "two"],
   ] as const)
     logins.begin({ cookie, key: "k", sealed: `sealed-${cookie}`, who })
-  expect(logins.use("a", "k")).toMatchObject({ sealed: "sealed-a" })
+  expect(logins.use(["a"], "k")).toMatchObject({ sealed: "sealed-a" })
   logins.endAll("one")
-  expect(["a", "b", "c"].map((cookie) => logins.use(cookie, "k")?.sealed)).toEqual([
+  expect(["a", "b", "c"].map((cookie) => logins.use([cookie], "k")?.sealed)).toEqual([
     undefined,
     undefined,
     "sealed-c",
@@ -162,8 +177,8 @@ test("logins with tokens never take the place of the operator's", () => {
   const logins = openPageLogins(state, () => 2)
   for (let index = 0; index < 700; index += 1)
     logins.begin({ cookie: `c${index}`, key: "k", sealed: "s", who: `who-${index % 100}` })
-  expect(logins.use(operator?.cookie ?? "", operator?.key ?? "")).toBeDefined()
-  const isKept = (index: number) => logins.use(`c${index}`, "k") !== undefined
+  expect(logins.use([operator?.cookie ?? ""], operator?.key ?? "")).toBeDefined()
+  const isKept = (index: number) => logins.use([`c${index}`], "k") !== undefined
   const kept = Array.from({ length: 700 }, (_, index) => isKept(index)).filter(Boolean)
   expect(kept.length).toBeLessThanOrEqual(510)
   expect(isKept(699)).toBeTrue()

@@ -60,7 +60,20 @@ test("a page of a port that the editor forwards gets an opaque origin, the edito
     expect((await get(path)).headers.get("content-security-policy")).toMatch(SANDBOX)
   }
   const own = (await get("/vscode/")).headers.get("content-security-policy") ?? ""
-  expect(own).toBe("script-src 'self'")
+  expect(own).toBe("script-src 'self', frame-ancestors 'self' https://app.example.com")
+})
+
+test("only the known pages and the gateway itself may show the editor in a frame, and an app behind a tunnel decides for itself", async () => {
+  const policyAt = async (path: string, change: Parameters<typeof start>[0]) => {
+    const response = await (await start(change)).get(path)
+    return response.headers.get("content-security-policy")
+  }
+  const allowedOrigins = ["http://sandpiper.localhost:8787", "https://app.example.com"]
+  expect(await policyAt("/vscode/", { allowedOrigins })).toContain(
+    "frame-ancestors 'self' http://sandpiper.localhost:8787 https://app.example.com",
+  )
+  expect(await policyAt("/vscode/", { allowedOrigins: [] })).not.toContain("frame-ancestors")
+  expect(await policyAt("/t/Evil/", { allowedOrigins })).not.toContain("frame-ancestors")
 })
 
 test("with SANDBOX_ORIGIN a page of a path tunnel is redirected to its own host with a ticket that opens only this host", async () => {

@@ -128,6 +128,33 @@ test("the frame of the screen shows the pixels of the display and their changes,
   await expectWalls(frame)
 }, 300_000)
 
+test("a page of the same site, as a tunnel has, shows neither the editor nor the screen in a frame of its own", async () => {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () =>
+      new Response("<!doctype html><body>evil", { headers: { "content-type": "text/html" } }),
+  })
+  const addresses: string[] = []
+  for (const panel of ["editor", "desktop"]) addresses.push((await frameOf(panel)).url())
+  expect(addresses.map((url) => new URL(url).pathname)).toEqual(["/vscode/", "/vnc/vnc.html"])
+  const tab = await page.context().newPage()
+  await tab.goto(`http://evil--box.sandpiper.localhost:${server.port}/`)
+  for (const url of addresses) {
+    // The person's cookie opens it in a tab.
+    const own = await page.context().newPage()
+    expect((await own.goto(url))?.status()).toBe(200)
+    await own.close()
+    await tab.evaluate(`document.body.append(Object.assign(document.createElement("iframe"),
+      { src: ${JSON.stringify(url)} }))`)
+    const last = () => tab.frames().at(-1)?.url() ?? ""
+    await until(() => last() !== "" && last() !== "about:blank", "the frame has loaded")
+    expect(last()).toStartWith("chrome-error:")
+  }
+  await tab.close()
+  await server.stop(true)
+}, 300_000)
+
 test("the permission that the frames could not give is given by the person", async () => {
   await page.goto(`${stage.origin}/c/local/web:held`)
   await page.getByRole("button", { name: "Allow once" }).click()

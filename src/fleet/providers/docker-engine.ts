@@ -24,12 +24,15 @@ export interface ContainerOptions {
   readonly gatewayPort: number | undefined
 }
 
+/** The runner of this sandbox sets rules of the packet filter, which are those of the container's network. */
+export const filtersPackets = ({ environment }: Pick<SandboxSpec, "environment">): boolean =>
+  environment["SANDBOX_EGRESS"] === "allow-list"
+
 /** The body that creates a container. The environment is not in it: a description of the container shows it to everyone. */
 export const containerOf = (spec: SandboxSpec, options: ContainerOptions): unknown => {
   const { cpu, memoryMiB, pids } = spec.resources
   const isPublished = options.gatewayPort === undefined
   const ports = isPublished ? spec.ports.map((port) => `${port}/tcp`) : []
-  const filtersPackets = spec.environment["SANDBOX_EGRESS"] === "allow-list"
   return {
     Image: spec.image.id,
     Entrypoint: startCommand,
@@ -59,7 +62,7 @@ export const containerOf = (spec: SandboxSpec, options: ContainerOptions): unkno
       ],
       CapDrop: DROPPED,
       // The runner's packet filter closes the network for the agent's user.
-      CapAdd: filtersPackets ? ["NET_ADMIN"] : [],
+      CapAdd: filtersPackets(spec) ? ["NET_ADMIN"] : [],
       SecurityOpt: ["no-new-privileges"],
       Ulimits: [ulimit("nofile", OPEN_FILES), ulimit("nproc", PROCESSES)],
       RestartPolicy: { Name: "no" },

@@ -8,6 +8,7 @@ import { freePort } from "../../lib/free-port.ts"
 import { type ProviderResult, type SandboxProvider, type SandboxSpec } from "./contract.ts"
 import {
   containerOf,
+  filtersPackets,
   inspectedContainer,
   label,
   listedContainers,
@@ -100,6 +101,11 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
     spec: SandboxSpec,
     limit: AbortSignal,
   ): Promise<ProviderResult<{ readonly ref: string }>> => {
+    if (options.network === "host" && filtersPackets(spec))
+      return {
+        is: "refused",
+        why: "SANDBOX_EGRESS=allow-list does not work in the network of the host: the packet filter would be that of the machine",
+      }
     const gatewayPort = options.network === "host" ? freePort() : undefined
     const environment = {
       ...spec.environment,

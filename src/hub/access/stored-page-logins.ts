@@ -99,15 +99,18 @@ export const createStoredPageLogins = (sql: Sql, now: () => number): StoredPageL
       store(withLogin(read(), login, at))
       return { maxAgeSeconds: cookieSeconds(login, at) }
     },
-    use: async (cookie, key) => {
-      const [cookieHash, keyHash] = await Promise.all([hashOf(cookie), hashOf(key)])
+    use: async (cookies, key) => {
+      const hashes = await Promise.all(cookies.map(hashOf))
+      const keyHash = await hashOf(key)
       const at = now()
       const logins = read()
-      const found = findLogin(logins, cookieHash, keyHash, at)
+      const found = findLogin(logins, hashes, keyHash, at)
       if (!found) return undefined
+      const cookie = cookies[hashes.indexOf(found.login.cookie)] ?? ""
       if (found.due) store(withUse(logins, found.login, at))
       const { login, due } = found
-      return { renewSeconds: due ? cookieSeconds(login, at) : undefined, sealed: login.sealed }
+      const renewSeconds = due ? cookieSeconds(login, at) : undefined
+      return { cookie, renewSeconds, sealed: login.sealed }
     },
     endAll: (who) => {
       store(withoutLogins(read(), who))

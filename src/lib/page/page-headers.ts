@@ -33,6 +33,8 @@ export const pageHeaders = (frames: readonly string[]): Readonly<Record<string, 
   ...COMMON,
   "content-security-policy": policyText({ "frame-src": frames.join(" ") }),
   "cross-origin-opener-policy": "same-origin",
+  // Pages of tunnels may be of the same site, whose pages a browser may put into one process.
+  "origin-agent-cluster": "?1",
   "permissions-policy": "microphone=(self), camera=(), geolocation=()",
 })
 

@@ -19,6 +19,8 @@ export interface TokenLogin {
 }
 
 export interface UsedLogin {
+  /** The one of the given cookies that belongs to the login. */
+  readonly cookie: string
   /** The cookie is to be sent again. */
   readonly renewSeconds: number | undefined
   /** Present: the login has the rights of this token. Absent: it is the operator's. */
@@ -31,8 +33,8 @@ export interface PageLogins {
   readonly redeem: (code: string) => NewLogin | undefined
   /** Stores the login of a token that was checked. */
   readonly begin: (login: TokenLogin) => { readonly maxAgeSeconds: number }
-  /** Undefined if cookie and key are not of one valid login. */
-  readonly use: (cookie: string, key: string) => UsedLogin | undefined
+  /** All cookies of the page's name, as a browser sends them. Undefined if none of them and the key are of one valid login. */
+  readonly use: (cookies: readonly string[], key: string) => UsedLogin | undefined
   /** Ends every login and makes every code invalid. With `who`, ends the logins of one token. */
   readonly endAll: (who?: string) => void
 }

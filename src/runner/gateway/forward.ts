@@ -24,6 +24,8 @@ export interface ForwardOptions {
   readonly allowedOrigins: readonly string[]
   readonly sandboxOrigin: string | undefined
   readonly allowSharedOrigin: boolean
+  /** Origins of pages that may show the sandbox in a frame, for a client that has used this host. */
+  readonly framedBy: (host: string) => readonly string[]
   /** OpenCode's port while it runs. */
   readonly opencodePort: () => number | undefined
   readonly opencodePassword: string | undefined
@@ -109,6 +111,8 @@ export const createForwarding = (options: ForwardOptions) => {
         upgrade,
         socketOrigin: backend.socketOrigin,
         isolated: !options.allowSharedOrigin && isAgentContent(backend.prefix, target.path),
+        // A page of a tunnel may be of the same site, so that browsers send the person's cookie from a frame in it.
+        framedBy: tunnel ? undefined : options.framedBy(head.host),
         setCookie: grant.cookieDue || upgrade ? cookie() : undefined,
         onFailure: (why) => exchange.respond(backendDown(head, backend.title, why)),
         onUpgrade: () => holdSession(grant),

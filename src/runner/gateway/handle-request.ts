@@ -32,7 +32,7 @@ import type { HttpExchange } from "./tcp/http-exchange.ts"
 
 type ReportName = "health-verbose" | "ready" | "metrics"
 
-export interface RequestHandlerOptions extends ForwardOptions {
+export interface RequestHandlerOptions extends Omit<ForwardOptions, "framedBy"> {
   readonly api: Api
   readonly tunnels: Tunnels
   readonly ports: BackendPorts
@@ -80,8 +80,14 @@ export const createRequestHandler = (
   options: RequestHandlerOptions,
 ): ((exchange: HttpExchange) => void) => {
   const { auth, tunnels, clock } = options
-  const { ownAddress, isCallAllowed, holdSession, toBackend, toOpenCode, toV1 } =
-    createForwarding(options)
+  const framedBy = (host: string): readonly string[] => [
+    ...(options.page ? [originFor(options.page.page, host)] : []),
+    ...options.allowedOrigins,
+  ]
+  const { ownAddress, isCallAllowed, holdSession, toBackend, toOpenCode, toV1 } = createForwarding({
+    ...options,
+    framedBy,
+  })
 
   const handle = (exchange: HttpExchange): void => {
     const { head } = exchange
@@ -231,10 +237,7 @@ export const createRequestHandler = (
     createTerminalRoutes({
       ...options.terminal,
       clock,
-      framedBy: (host) => [
-        ...(options.page ? [originFor(options.page.page, host)] : []),
-        ...options.allowedOrigins,
-      ],
+      framedBy,
       onError: (exchange, error) => fail(exchange, error),
     })
   const pageDoor =

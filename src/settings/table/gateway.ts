@@ -26,7 +26,7 @@ export const gatewaySettings = {
   },
   allowedOrigins: {
     env: "ALLOWED_ORIGINS",
-    doc: "further origins whose pages may open WebSockets of the gateway and call the session agent of `up`, separated by commas",
+    doc: "further origins whose pages may open WebSockets of the gateway, show it in frames and call the session agent of `up`, separated by commas",
     schema: originList.optional(),
   },
   sandboxOrigin: {

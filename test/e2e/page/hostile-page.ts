@@ -10,6 +10,8 @@ export interface Aim {
   /** Origins of the page and of the box. */
   readonly page: string
   readonly box: string
+  /** The session of `up` if there is none. */
+  readonly session?: string
   /** The worst case: the attacker knows the ids. */
   readonly permission: string
   readonly terminal: string
@@ -38,7 +40,8 @@ export const ATTACK = `async (aim) => {
     socket.onerror = socket.onclose = () => resolve("refused")
   })
   const body = JSON.stringify({ id: aim.permission, reply: "once" })
-  const permissionUrl = aim.page + "/hub/sessions/local/permission"
+  const session = aim.session ?? "local"
+  const permissionUrl = aim.page + "/hub/sessions/" + session + "/permission"
   let key = grab(window) ?? grab(parent) ?? grab(top) ?? (opener ? grab(opener) : undefined)
   const attempts = {
     storage: () => key === undefined ? "refused" : "got in",
@@ -78,7 +81,7 @@ export const ATTACK = `async (aim) => {
       return "sent"
     },
     approveBySocket: () => opens(
-      aim.page + "/hub/sessions/local/ws?role=client",
+      aim.page + "/hub/sessions/" + session + "/ws?role=client",
       ["sandpiper.1", ...(key ? ["key." + key] : [])],
       JSON.stringify({ type: "permission", id: aim.permission, reply: "once" }),
     ),
@@ -87,7 +90,7 @@ export const ATTACK = `async (aim) => {
         target?.postMessage({ type: "permission", id: aim.permission, reply: "once" }, "*")
       return "sent"
     },
-    readHub: async () => (await fetch(aim.page + "/hub/sessions/local", {
+    readHub: async () => (await fetch(aim.page + "/hub/sessions/" + session, {
       credentials: "include", headers: key ? { "x-sandpiper-key": key } : {},
     })).ok ? "got in" : "refused",
     moveThePage: () => {
@@ -115,7 +118,7 @@ export const ATTACK = `async (aim) => {
   return results
 }`
 
-const REFUSED = {
+export const REFUSED = {
   storage: "refused",
   storageOfFrame: "refused",
   storageOfWindow: "refused",

@@ -89,6 +89,15 @@ describe("a sandbox of the provider docker", () => {
     expect(double.containers.has("sp-bad-1")).toBe(false)
   })
 
+  test("a sandbox with an egress policy is refused in the network of the host, whose packet filter would be its own", async () => {
+    const { socket, clock } = double
+    const onHost = createDockerProvider({ socket, network: "host", clock })
+    const change = { environment: { SANDBOX_EGRESS: "allow-list" } }
+    const made = await onHost.create(contractSpec(subject, "filter", change), limit())
+    expect(made).toMatchObject({ is: "refused", why: expect.stringContaining("SANDBOX_EGRESS") })
+    expect(double.containers.has("sp-filter-1")).toBe(false)
+  })
+
   test("an image that is not on the machine is refused with what to do", async () => {
     const change = { image: { kind: "image", id: "none:1" } } as const
     const made = await provider.create(contractSpec(subject, "none", change), limit())

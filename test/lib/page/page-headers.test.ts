@@ -32,6 +32,13 @@ test("the page runs its own scripts and styles only, and shows frames of the san
   expect(policy.get("frame-ancestors")).toBe("'none'")
 })
 
+test("the page asks the browser for a window group and a process apart from other pages of its site", () => {
+  expect(pageHeaders([])).toMatchObject({
+    "cross-origin-opener-policy": "same-origin",
+    "origin-agent-cluster": "?1",
+  })
+})
+
 test("the terminal may have inline styles, and only the given origins may show it", () => {
   const policy = policyOf(terminalHeaders(["http://page.test"]))
   expect(policy.get("style-src")).toBe("'self' 'unsafe-inline'")

@@ -23,15 +23,23 @@ const newLogin = z
 const begunLogin = z.object({ maxAgeSeconds: z.number() })
 
 const usedLogin = z
-  .object({ renewSeconds: z.number().optional(), sealed: z.string().optional() })
+  .object({
+    cookie: z.string(),
+    renewSeconds: z.number().optional(),
+    sealed: z.string().optional(),
+  })
   .nullable()
-  .transform((login) => login && { renewSeconds: login.renewSeconds, sealed: login.sealed })
+  .transform(
+    (login) =>
+      login && { cookie: login.cookie, renewSeconds: login.renewSeconds, sealed: login.sealed },
+  )
   .transform((login) => login ?? undefined)
 
 const remoteLogins = ({ DIRECTORY }: DurableEnvironment): RemotePageLogins => ({
   redeem: (code) => callObject(DIRECTORY, DIRECTORY_NAME, newLogin, "pageRedeem", [code]),
   begin: (login) => callObject(DIRECTORY, DIRECTORY_NAME, begunLogin, "pageBegin", [login]),
-  use: (cookie, key) => callObject(DIRECTORY, DIRECTORY_NAME, usedLogin, "pageUse", [cookie, key]),
+  use: (cookies, key) =>
+    callObject(DIRECTORY, DIRECTORY_NAME, usedLogin, "pageUse", [cookies, key]),
   endAll: (who) =>
     callObject(DIRECTORY, DIRECTORY_NAME, nothing, "pageEndAll", who === undefined ? [] : [who]),
 })

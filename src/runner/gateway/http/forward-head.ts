@@ -105,6 +105,8 @@ export interface ForwardedResponse {
   readonly prefix: string
   /** The agent decides about the content: a page of it gets an opaque origin. */
   readonly isolated: boolean
+  /** Origins of pages that may show the backend in a frame, besides the backend's own; any page if there are none. */
+  readonly framedBy?: readonly string[] | undefined
   /** The gateway's own cookie, new or renewed. */
   readonly setCookie: string | undefined
   /** The WebSocket protocol that the gateway has chosen; the backend knows of none. */
@@ -143,6 +145,8 @@ export const responseForClient = (
     }
   }
   if (response.isolated) text += `Content-Security-Policy: ${ISOLATION}\r\n`
+  if (response.framedBy !== undefined && response.framedBy.length > 0)
+    text += `Content-Security-Policy: frame-ancestors 'self' ${response.framedBy.join(" ")}\r\n`
   if (response.setCookie !== undefined) text += `Set-Cookie: ${response.setCookie}\r\n`
   if (after === "upgrade" && response.socketProtocol !== undefined) {
     text += `Sec-WebSocket-Protocol: ${response.socketProtocol}\r\n`

@@ -126,14 +126,12 @@ export const createPageDoor = (
     const key = keyOf(head)
     const cookies = [...pageCookies(head.headers)]
     if (key === undefined || cookies.length === 0) return "not-logged-in"
-    for (const cookie of cookies) {
-      const login = logins.use(cookie, key)
-      // A token has the rights of its owner; this route has the operator's only.
-      if (login === undefined || login.sealed !== undefined) continue
-      const { renewSeconds: seconds } = login
-      return { setCookie: seconds === undefined ? undefined : cookieFor(exchange, cookie, seconds) }
-    }
-    return attempts.failed(peer) ? "too-many" : "not-logged-in"
+    const login = logins.use(cookies, key)
+    // A token has the rights of its owner; this route has the operator's only.
+    if (login === undefined || login.sealed !== undefined)
+      return attempts.failed(peer) ? "too-many" : "not-logged-in"
+    const { cookie, renewSeconds: seconds } = login
+    return { setCookie: seconds === undefined ? undefined : cookieFor(exchange, cookie, seconds) }
   }
 
   const relay = (exchange: HttpExchange, target: Target, setCookie: string | undefined): void => {

@@ -17,6 +17,8 @@ export interface ProxyRequest extends ForwardedRequest {
   readonly socketProtocol?: string | undefined
   /** The agent decides about the content. */
   readonly isolated: boolean
+  /** Origins of pages that may show the backend in a frame; any page if there are none. */
+  readonly framedBy?: readonly string[] | undefined
   /** The backend keeps idle connections at least this long, so that any request may use one of them. */
   readonly keepsIdleMs?: number
   /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */
