@@ -12,6 +12,7 @@ import { demoProvider, hasClientModels } from "./host-config.ts"
 import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
 import { runtimeKey } from "./runtime-key.ts"
 import { sandboxEnvironment } from "./sandbox-environment.ts"
+import { limitsOf } from "./sandbox-limits.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
@@ -46,16 +47,6 @@ const readToken = (stateDir: string): string => {
   return readFileSync(file, "utf8").trim()
 }
 
-const resourcesOf = ({
-  sandboxCpus: cpu,
-  sandboxMemoryMiB: memoryMiB,
-  sandboxPids: pids,
-}: Settings) => ({
-  ...(cpu !== undefined && { cpu }),
-  ...(memoryMiB !== undefined && { memoryMiB }),
-  ...(pids !== undefined && { pids }),
-})
-
 /** A limit of 0 is none. */
 const orNone = (limit: number): number | undefined => (limit === 0 ? undefined : limit)
 
@@ -72,6 +63,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     given.sandboxProvider,
     providerMakers(settings, log, modelUrls),
   )
+  const resources = limitsOf(settings, provider)
   const clientToken = readToken(stateDir)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
@@ -87,7 +79,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     storedMs: settings.sandboxPausedDays * 86_400_000,
     minimumVersion: settings.snapshotMinimumVersion,
-    resources: resourcesOf(settings),
+    resources,
     quotas: {
       running: orNone(settings.sandboxQuota),
       createsPerHour: orNone(settings.sandboxCreatesPerHour),

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
   type Capabilities,
   type ImageChoice,
+  limitNames,
   type SandboxInfo,
   type SandboxProvider,
   type SandboxSpec,
@@ -323,14 +324,13 @@ export const describeProvider = (options: ContractOptions): void => {
       })
     }
 
-    if (!can.limits) {
-      test("a sandbox with limits is refused, as the capabilities say", async () => {
-        const change = { resources: { memoryMiB: 512 } }
+    for (const limited of limitNames.filter((one) => !can.limits.includes(one)))
+      test(`a sandbox with the limit ${limited} is refused, as the capabilities say`, async () => {
+        const change = { resources: { [limited]: 512 } }
         const made = await provider.create(contractSpec(subject, "limits", change), limit())
         expect(made).toMatchObject({ is: "refused" })
         expect(await listOf(provider, "limits")).toEqual([])
       })
-    }
 
     if (options.hasFaults) describeFaults(() => subject, can)
   })

@@ -143,10 +143,6 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     labels: toCloudLabels(spec.labels),
     public: false,
     ...(options.target !== undefined && { target: options.target }),
-    ...(spec.resources.cpu !== undefined && { cpu: Math.ceil(spec.resources.cpu) }),
-    ...(spec.resources.memoryMiB !== undefined && {
-      memory: Math.ceil(spec.resources.memoryMiB / 1024),
-    }),
     autoStopInterval: Math.ceil((spec.idleMs + options.idleBufferMs) / 60_000),
     autoArchiveInterval: ARCHIVE_MINUTES,
     autoDeleteInterval: DELETE_MINUTES,
@@ -163,7 +159,8 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: true,
-      limits: true,
+      // CPU and memory are those of the snapshot: Daytona refuses a create that names both.
+      limits: [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,
@@ -194,6 +191,11 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       return found.is === "ok" ? { is: "ok", value: daytonaInfo(found.value) } : found
     },
     create: async (spec, limit) => {
+      if (Object.keys(spec.resources).length > 0)
+        return {
+          is: "refused",
+          why: "the limits of Daytona's sandboxes are those of their snapshot",
+        }
       const mounts = await volumes.ensure(spec, limit)
       if (mounts.is !== "ok") return mounts
       const made = await api.call(

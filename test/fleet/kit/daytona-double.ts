@@ -22,6 +22,10 @@ interface Body {
   readonly env?: Readonly<Record<string, string>>
   readonly labels?: Readonly<Record<string, string>>
   readonly volumes?: readonly { readonly volumeId: string; readonly mountPath: string }[]
+  readonly cpu?: number
+  readonly memory?: number
+  readonly disk?: number
+  readonly gpu?: number
 }
 
 const PAGE = 2
@@ -93,6 +97,8 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
   }
 
   const create = (body: Body, origin: string): Response => {
+    if (body.cpu || body.memory || body.disk || body.gpu)
+      return problem(400, "Cannot specify Sandbox resources when using a snapshot")
     const name = body.name ?? `sandbox-${cloud.boxes.size}`
     if ([...cloud.boxes.values()].some((box) => box.name === name))
       return problem(409, `Sandbox with name ${name} already exists`)

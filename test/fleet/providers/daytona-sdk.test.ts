@@ -47,6 +47,15 @@ test("Daytona's SDK creates, runs a command, pauses, starts, snapshots, stops an
   expect(await daytona.get("life").catch(String)).toContain("not found")
 })
 
+test("Daytona's SDK is refused a sandbox of a snapshot with CPU or memory of its own", async () => {
+  for (const resources of [{ cpu: 2 }, { memory: 4 }]) {
+    const params = { name: "sized", snapshot: CLOUD_IMAGE, resources }
+    expect(await daytona.create(params).catch(String)).toContain(
+      "Cannot specify Sandbox resources when using a snapshot",
+    )
+  }
+})
+
 test("Daytona's SDK lists the sandboxes of the double by label, page by page", async () => {
   const made = [
     await make("l1", { a: "1" }),

@@ -24,7 +24,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: true,
-    limits: true,
+    limits: [],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,
@@ -56,7 +56,7 @@ const spec = (session: string): SandboxSpec => ({
   environment: { RUNNER_TOKEN: "token-of-the-runner" },
   volumes: [],
   ports: [9000],
-  resources: { cpu: 1.5, memoryMiB: 1500 },
+  resources: {},
   idleMs: 900_000,
   lifeMs: 86_400_000,
 })
@@ -74,7 +74,7 @@ describe("sandboxes of Daytona", () => {
     return made.value.ref
   }
 
-  test("a create names limits, the region and the intervals after which Daytona acts by itself", async () => {
+  test("a create names the region and the intervals after which Daytona acts by itself", async () => {
     await create("fields")
     const call = double.calls.findLast(
       ({ method, path }) => `${method} ${path}` === "POST /api/sandbox",
@@ -83,8 +83,6 @@ describe("sandboxes of Daytona", () => {
       name: "sp-fields-1",
       target: "eu",
       public: false,
-      cpu: 2,
-      memory: 2,
       autoStopInterval: 45,
       autoArchiveInterval: 60,
       autoDeleteInterval: 2880,

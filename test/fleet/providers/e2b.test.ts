@@ -29,7 +29,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: false,
-    limits: false,
+    limits: [],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,
