@@ -12,6 +12,7 @@ import {
   type SandboxSpec,
   UnsupportedError,
 } from "../../src/fleet/providers/contract.ts"
+import { publicGateway } from "../../src/fleet/providers/public-gateway.ts"
 import { describeFaults, type FaultSwitch } from "./provider-faults.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -185,7 +186,10 @@ export const describeProvider = (options: ContractOptions): void => {
       const ref = subject.missingRef
       expect(await provider.look(ref)).toEqual({ is: "missing" })
       expect(await provider.keepAlive(ref, 1000)).toEqual({ is: "missing" })
-      if (can.startsRunner) expect(await provider.address(ref, 9000)).toEqual({ is: "missing" })
+      if (can.startsRunner) {
+        expect(await provider.address(ref, 9000)).toEqual({ is: "missing" })
+        expect(await publicGateway(provider, ref)).toEqual({ is: "missing" })
+      }
       if (can.supportsPause) {
         expect(await provider.pause(ref)).toEqual({ is: "missing" })
         expect(await provider.resume(ref, times)).toEqual({ is: "missing" })

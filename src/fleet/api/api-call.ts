@@ -8,6 +8,7 @@ import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
 import type { Metrics } from "../metrics.ts"
 import type { Pool } from "../pool.ts"
+import { GATEWAY_PORT, publicGateway } from "../providers/public-gateway.ts"
 import type { SandboxAddress, SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Sweeper } from "../sweeper.ts"
@@ -97,9 +98,7 @@ export const viewOf = (session: StoredSession) => {
   }
 }
 
-const GATEWAY_PORT = 9000
-
-/** The address of the sandbox's gateway, fresh; undefined while there is none. */
+/** The address of the sandbox's gateway for the fleet's own calls, fresh; undefined while there is none. */
 export const gatewayAddressOf = async (
   provider: SandboxProvider,
   { life }: StoredSession,
@@ -110,10 +109,15 @@ export const gatewayAddressOf = async (
   return { ...address.value, url: address.value.url.replace(/\/$/, "") }
 }
 
+/** The same for callers and browsers. */
 export const gatewayUrlOf = async (
   provider: SandboxProvider,
-  session: StoredSession,
-): Promise<string | null> => (await gatewayAddressOf(provider, session))?.url ?? null
+  { life }: StoredSession,
+): Promise<string | null> => {
+  if (life.ref === undefined || life.phase !== "running") return null
+  const found = await publicGateway(provider, life.ref)
+  return found.is === "ok" ? found.value : null
+}
 
 export const containerUrlOf = async (provider: SandboxProvider, session: StoredSession) => {
   const gateway = await gatewayUrlOf(provider, session)

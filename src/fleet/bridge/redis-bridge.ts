@@ -8,6 +8,7 @@ import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-en
 import { previewUrl } from "../core/statuses.ts"
 import { redactError } from "../core/redact.ts"
 import type { SandboxProvider } from "../providers/contract.ts"
+import { publicGateway } from "../providers/public-gateway.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Bridge } from "./bridge.ts"
 import { openRedis, type RedisConnection } from "./redis-connection.ts"
@@ -15,7 +16,7 @@ import { openRedis, type RedisConnection } from "./redis-connection.ts"
 export interface RedisBridgeOptions {
   readonly url: string
   readonly store: Pick<FleetStore, "find" | "present" | "lease">
-  readonly provider: Pick<SandboxProvider, "name" | "can" | "address">
+  readonly provider: Pick<SandboxProvider, "name" | "can" | "address" | "publicAddress">
   /** The name of this process among the replicas. */
   readonly replica: string
   readonly clock: Clock
@@ -25,7 +26,6 @@ export interface RedisBridgeOptions {
 const KEEP_SECONDS = 86_400
 const REFRESH_MS = 3_600_000
 const RETRY_MS = { min: 1000, max: 60_000 }
-const GATEWAY_PORT = 9000
 
 export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const { store, provider, clock, log } = options
@@ -42,8 +42,8 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
 
   const addressOf = async ({ life }: StoredSession): Promise<string | null> => {
     if (life.phase !== "running" || life.ref === undefined) return null
-    const found = await provider.address(life.ref, GATEWAY_PORT)
-    return found.is === "ok" ? previewUrl(found.value.url) : null
+    const found = await publicGateway(provider, life.ref)
+    return found.is === "ok" ? previewUrl(found.value) : null
   }
 
   const publish = async (redis: RedisConnection, id: string, always: boolean): Promise<void> => {

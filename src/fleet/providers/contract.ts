@@ -180,8 +180,10 @@ export interface SandboxProvider {
   /** A sandbox that does not exist is `ok`. */
   readonly terminate: (ref: string) => Promise<ProviderResult<void>>
   readonly keepAlive: (ref: string, ms: number) => Promise<ProviderResult<void>>
-  /** Fresh on every call: addresses expire, refs do not. */
+  /** For the fleet's own calls, which send the headers. Fresh on every call: addresses expire, refs do not. */
   readonly address: (ref: string, port: number) => Promise<ProviderResult<SandboxAddress>>
+  /** For browsers and other programs, without headers. Absent: they use `address`, if that one needs no headers. */
+  readonly publicAddress?: (ref: string, port: number) => Promise<ProviderResult<SandboxAddress>>
   readonly exec: (
     ref: string,
     command: SandboxCommand,

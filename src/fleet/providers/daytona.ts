@@ -54,6 +54,8 @@ const EXEC_MS = 10 * 60_000
 const ARCHIVE_MINUTES = 60
 const DELETE_MINUTES = 2880
 const PAGE = 100
+/** The most that Daytona allows. */
+const SIGNED_SECONDS = 86_400
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
@@ -300,6 +302,20 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       if (preview.is !== "ok") return preview
       const { url, token } = preview.value
       return { is: "ok", value: { url, headers: { "x-daytona-preview-token": token } } }
+    },
+    publicAddress: async (ref, port) => {
+      if (!DAYTONA_REF.test(ref)) return missing
+      const signed = await api.call(
+        {
+          method: "GET",
+          path: path(ref, `/ports/${port}/signed-preview-url`),
+          query: { expiresInSeconds: String(SIGNED_SECONDS) },
+        },
+        { read: jsonAs(daytonaPreview) },
+      )
+      if (signed.is !== "ok") return signed
+      const expiresAt = clock.now() + SIGNED_SECONDS * 1000
+      return { is: "ok", value: { url: signed.value.url, headers: {}, expiresAt } }
     },
     exec: async (ref, command, limit) => {
       const found = await read(ref)

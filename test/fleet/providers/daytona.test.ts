@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { createDaytonaProvider } from "../../../src/fleet/providers/daytona.ts"
+import { publicGateway } from "../../../src/fleet/providers/public-gateway.ts"
 import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { DAYTONA_KEY, type DaytonaDouble, startDaytonaDouble } from "../kit/daytona-double.ts"
 import { describeProvider } from "../provider-contract.ts"
@@ -130,6 +131,23 @@ describe("sandboxes of Daytona", () => {
     const [first, second] = [await provider.address(ref, 9000), await provider.address(ref, 9000)]
     expect(first).toMatchObject({ value: { url: `https://9000-${ref}.proxy.daytona.test` } })
     expect(first).not.toEqual(second)
+  })
+
+  test("an address for others needs no header and is valid for a day", async () => {
+    const ref = await create("signed")
+    const before = double.clock.now()
+    const found = await publicGateway(providerOf(double), ref)
+    expect(found).toMatchObject({
+      is: "ok",
+      value: expect.stringMatching(/^https:\/\/9000-\w{16}\./),
+    })
+    expect(JSON.stringify(found)).not.toContain(ref)
+    const address = await providerOf(double).publicAddress?.(ref, 9000)
+    if (address?.is !== "ok") throw new Error(JSON.stringify(address))
+    expect(address.value.headers).toEqual({})
+    expect(address.value.expiresAt).toBeGreaterThanOrEqual(before + 86_400_000)
+    const unknown = await publicGateway(providerOf(double), "00000000-0000-4000-8000-999999999999")
+    expect(unknown).toEqual({ is: "missing" })
   })
 
   test("arguments and output of a command arrive unchanged, also quotes, spaces and bytes at their ends", async () => {
