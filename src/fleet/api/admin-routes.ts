@@ -57,8 +57,8 @@ export const adminRoutes = ({
   },
   providers: async () => ({ providers: [{ name: provider.name, capabilities: provider.can }] }),
   sweep: ({ url }) => sweeper.sweep(url.searchParams.has("dryRun")),
-  "base-snapshot": async () => {
-    const { id, isNew } = await bases.make()
+  "base-snapshot": async ({ url }) => {
+    const { id, isNew } = await bases.make(url.searchParams.has("again"))
     return { snapshotId: id, isNew }
   },
   metrics: async () =>

@@ -3,6 +3,7 @@ import type { z } from "zod"
 import { parseJson } from "../../lib/json.ts"
 import { redactError } from "../core/redact.ts"
 import { previewUrl, statusOf } from "../core/statuses.ts"
+import type { BaseSnapshots } from "../base-snapshot.ts"
 import type { HubFollower } from "../follow-hub.ts"
 import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
@@ -22,7 +23,7 @@ export interface ApiParts {
   readonly hub: HubPort
   readonly follower: HubFollower
   readonly metrics: Metrics
-  readonly bases: { readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }> }
+  readonly bases: Pick<BaseSnapshots, "make">
   readonly pool: Pick<Pool, "claim" | "settle">
   /** The idle time of a sandbox for which the caller gives none. */
   readonly idleMs: number
