@@ -66,7 +66,7 @@ export const agentSettings = {
     env: "SANDBOX_EGRESS_HOSTS",
     doc: "hosts for SANDBOX_EGRESS=allow-list, separated by commas: name, *.name, either with :port",
     schema: hostList,
-    fallback: () => "",
+    fallback: () => "none",
   },
   egressBoundary: {
     env: "SANDBOX_EGRESS_BOUNDARY",

@@ -180,6 +180,9 @@ test("doctor says which hosts are allowed and whether programs can ignore the po
     return invocation.settings
   }
   expect(egressFinding(settingsOf({}))).toEqual([])
+  // Without further hosts the policy is the strictest one.
+  const [strict] = egressFinding(settingsOf({ SANDBOX_EGRESS: "allow-list" }))
+  expect(strict?.text).toContain("the agent may reach no host and the repositories")
   const [finding] = egressFinding(
     settingsOf({
       SANDBOX_EGRESS: "allow-list",
