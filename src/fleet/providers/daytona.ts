@@ -20,6 +20,7 @@ import {
 import {
   type Change,
   changes,
+  DAYTONA_PORTS,
   DAYTONA_REF,
   daytonaInfo,
   daytonaPage,
@@ -141,7 +142,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
   const bodyOf = (spec: SandboxSpec, mounts: readonly unknown[]) => ({
     name: spec.name,
     snapshot: spec.image.id,
-    env: spec.environment,
+    env: { ...spec.environment, SANDBOX_CLOSED_PORTS: DAYTONA_PORTS.join(",") },
     labels: toCloudLabels(spec.labels),
     public: false,
     ...(options.target !== undefined && { target: options.target }),

@@ -75,7 +75,7 @@ describe("sandboxes of Daytona", () => {
     return made.value.ref
   }
 
-  test("a create names the region and the intervals after which Daytona acts by itself", async () => {
+  test("a create names the region, the ports of Daytona in the sandbox and the intervals after which Daytona acts by itself", async () => {
     await create("fields")
     const call = double.calls.findLast(
       ({ method, path }) => `${method} ${path}` === "POST /api/sandbox",
@@ -84,6 +84,7 @@ describe("sandboxes of Daytona", () => {
       name: "sp-fields-1",
       target: "eu",
       public: false,
+      env: { RUNNER_TOKEN: "token-of-the-runner", SANDBOX_CLOSED_PORTS: "2280,22222,33333" },
       autoStopInterval: 45,
       autoArchiveInterval: 60,
       autoDeleteInterval: 2880,
