@@ -115,6 +115,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
         storedMs: options.storedMs ?? STORED_MS,
       }),
       minimumVersion: options.minimumVersion,
+      hasFiles: provider.can.startsRunner,
     },
     note: (session, text) => {
       const written = hub.note(session, `fleet-${crypto.randomUUID()}`, text)
