@@ -144,11 +144,12 @@ export const fleet: Command = async ({ settings, args }) => {
       return 0
     }
     case "base-snapshot": {
-      const body = await ask("POST", "/api/base-snapshot")
+      const body = await ask("POST", `/api/base-snapshot${args.again === true ? "?again=1" : ""}`)
       const made = z.object({ snapshotId: z.string(), isNew: z.boolean() }).parse(body)
-      show(
-        body,
-        () => `${made.snapshotId}${made.isNew ? " was made" : " exists for this version"}\n`,
+      show(body, () =>
+        made.isNew
+          ? `${made.snapshotId} was made\n`
+          : `${made.snapshotId} exists for this version; --again makes a new one\n`,
       )
       return 0
     }

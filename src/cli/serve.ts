@@ -13,6 +13,7 @@ import { operatorTokenFile, readOperatorToken } from "./operator-token.ts"
 import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
 import { runtimeKey } from "./runtime-key.ts"
 import { namesWithoutEffect, sandboxEnvironment } from "./sandbox-environment.ts"
+import { limitsOf } from "./sandbox-limits.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
@@ -29,16 +30,6 @@ import { modelsOfStack } from "./stack-models.ts"
 const portFile = (stateDir: string) => join(stateDir, "fleet", "hub-port")
 const readPort = (stateDir: string): number =>
   existsSync(portFile(stateDir)) ? Number(readFileSync(portFile(stateDir), "utf8")) : 0
-
-const resourcesOf = ({
-  sandboxCpus: cpu,
-  sandboxMemoryMiB: memoryMiB,
-  sandboxPids: pids,
-}: Settings) => ({
-  ...(cpu !== undefined && { cpu }),
-  ...(memoryMiB !== undefined && { memoryMiB }),
-  ...(pids !== undefined && { pids }),
-})
 
 /** A limit of 0 is none. */
 const orNone = (limit: number): number | undefined => (limit === 0 ? undefined : limit)
@@ -61,6 +52,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     given.sandboxProvider,
     providerMakers(settings, log, modelUrls),
   )
+  const resources = limitsOf(settings, provider)
   const clientToken = readOperatorToken(stateDir, given.operatorTokenFile)
   log.hide([clientToken])
   const { startDemoModel } = await import("../demo/demo.ts")
@@ -76,7 +68,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       settings.sandboxPausedSeconds === 0 ? undefined : settings.sandboxPausedSeconds * 1000,
     storedMs: settings.sandboxPausedDays * 86_400_000,
     minimumVersion: settings.snapshotMinimumVersion,
-    resources: resourcesOf(settings),
+    resources,
     quotas: {
       running: orNone(settings.sandboxQuota),
       createsPerHour: orNone(settings.sandboxCreatesPerHour),

@@ -28,8 +28,8 @@ export interface BaseSnapshotOptions {
 export interface BaseSnapshots {
   /** The snapshot for new sandboxes; undefined if there is none. */
   readonly current: () => Promise<string | undefined>
-  /** Makes one, unless there is one of this version. */
-  readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }>
+  /** Makes one, unless there is one of this version. `again`: also then; the new one is used from now on. */
+  readonly make: (again?: boolean) => Promise<{ readonly id: string; readonly isNew: boolean }>
   /** The provider does not have it any more. */
   readonly gone: (id: string) => Promise<void>
 }
@@ -124,7 +124,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
   return {
     current,
     gone: (id) => store.dropSnapshot(id),
-    make: async () => {
+    make: async (again = false) => {
       if (provider.can.snapshot === "none" || !provider.can.exec)
         throw new ApiError(
           409,
@@ -132,7 +132,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
           `the provider ${provider.name} cannot make base snapshots: start \`serve\` with another --provider`,
         )
       const known = await current()
-      if (known !== undefined) return { id: known, isNew: false }
+      if (known !== undefined && !again) return { id: known, isNew: false }
       const at = clock.now()
       const builder = crypto.randomUUID()
       if (!(await store.lease("base-snapshot", builder, at, at + BUILD_MS)))

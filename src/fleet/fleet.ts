@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { createBaseSnapshots } from "./base-snapshot.ts"
 import { createCaretaker } from "./caretaker.ts"
-import { gatewayAddressOf } from "./api/api-call.ts"
+import { gatewayUrlOf } from "./api/api-call.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
@@ -115,6 +115,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
         storedMs: options.storedMs ?? STORED_MS,
       }),
       minimumVersion: options.minimumVersion,
+      hasFiles: provider.can.startsRunner,
     },
     note: (session, text) => {
       const written = hub.note(session, `fleet-${crypto.randomUUID()}`, text)
@@ -228,9 +229,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       if (!known || known.life.wanted === "ended") return undefined
       const session = await awake(known)
       if (session?.life.phase !== "running") return null
-      const address = await gatewayAddressOf(provider, session)
-      // A browser cannot send the headers that some providers ask for.
-      return address && Object.keys(address.headers).length === 0 ? address.url : undefined
+      return (await gatewayUrlOf(provider, session)) ?? undefined
     },
     start: () => {
       keeper.start()

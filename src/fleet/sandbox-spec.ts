@@ -7,6 +7,7 @@ import type { OwnSources } from "./core/link-variables.ts"
 import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { ImageChoice, SandboxSpec } from "./providers/contract.ts"
+import { GATEWAY_PORT } from "./providers/public-gateway.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export type EnvironmentOf = (tenant: string) => OwnSources
@@ -27,8 +28,6 @@ export interface SandboxSpecOptions {
   /** The base snapshot of this version; undefined: sandboxes are made from the image. */
   readonly base: () => Promise<string | undefined>
 }
-
-const GATEWAY_PORT = 9000
 
 const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).buffer)
 const hashOf = async (text: string): Promise<string> =>

@@ -9,7 +9,9 @@ export const reservedPorts = (
   controlPort: number | undefined,
   brokerPort: number,
   v1Port: number | undefined,
+  closedPorts: readonly number[],
 ): readonly (readonly [number, string])[] => [
+  ...closedPorts.map((port) => [port, "the platform of this sandbox"] as const),
   [rawVncPort, "the VNC server"],
   [brokerPort, "the key broker"],
   ...(controlPort === undefined ? [] : [[controlPort, "the control server"] as const]),

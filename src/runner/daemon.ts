@@ -242,7 +242,13 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         reserved: () =>
           new Map([
             ...(options.reservedPorts ?? []),
-            ...reservedPorts(config.rawVncPort, host.controlPort(), broker.port, v1.port()),
+            ...reservedPorts(
+              config.rawVncPort,
+              host.controlPort(),
+              broker.port,
+              v1.port(),
+              config.closedPorts,
+            ),
           ]),
         git,
         secrets,

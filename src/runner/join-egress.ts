@@ -5,7 +5,7 @@ import { z } from "zod"
 import { describeError, type Log } from "../lib/log.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
-import { closeFor, firewallProblem, reopenFor } from "./host/egress-firewall.ts"
+import { closeFor, type Enforcement, firewallProblem, reopenFor } from "./host/egress-firewall.ts"
 import { type EgressProxy, startEgressProxy } from "./host/egress-proxy.ts"
 import { proxyVariables, refusalNotice } from "./host/egress-rules.ts"
 import type { User } from "./host/users.ts"
@@ -35,10 +35,25 @@ const stored = z.object({ boot: z.string(), port: z.int(), uid: z.int().optional
 export const joinEgress = (options: EgressOptions): Egress => {
   const { config, user, log } = options
   const before = stored.safeParse(parseJson(options.memory.read() ?? "")).data
+  const ports = config.closedPorts
+
+  const close = async (hasPolicy: boolean): Promise<Enforcement> => {
+    const problem = firewallProblem(process.getuid?.() === 0, user !== undefined)
+    return problem === undefined && user
+      ? closeFor(user.uid, { hasPolicy, ports })
+      : { enforced: false, why: problem ?? "" }
+  }
+
   if (config.egress === "open")
     return {
       variables: {},
       start: async () => {
+        if (ports.length > 0) {
+          const result = await close(false)
+          if (result.enforced) log.info("egress.ports-closed", { ports })
+          else log.warn("egress.ports-not-closed", { ports, why: result.why })
+          return
+        }
         if (before?.uid === undefined) return
         await reopenFor(before.uid)
         options.memory.write("{}")
@@ -62,11 +77,7 @@ export const joinEgress = (options: EgressOptions): Egress => {
 
   const enforce = async (): Promise<void> => {
     if (config.egressBoundary) return log.info("egress.enforced", { by: "the sandbox's network" })
-    const problem = firewallProblem(process.getuid?.() === 0, user !== undefined)
-    const result =
-      problem === undefined && user
-        ? await closeFor(user.uid)
-        : ({ enforced: false, why: problem ?? "" } as const)
+    const result = await close(true)
     if (result.enforced) log.info("egress.enforced", { user: user?.name })
     else log.warn("egress.not-enforced", { why: result.why })
   }

@@ -10,6 +10,8 @@ export interface Arguments {
   readonly text?: string
   /** `fleet sweep --dry-run`: report only. */
   readonly dryRun?: boolean
+  /** `fleet base-snapshot --again`: make one although there is one. */
+  readonly again?: boolean
   readonly json: boolean
   readonly key?: {
     readonly prefix: string | undefined
@@ -98,6 +100,7 @@ const parseArguments = (command: CommandName, argv: readonly string[]): CommandL
         args: {
           json: switches.has("json"),
           ...(switches.has("dry-run") && { dryRun: true }),
+          ...(switches.has("again") && { again: true }),
           ...(rest.length > 0 && { text: rest.join(" ") }),
         },
       }

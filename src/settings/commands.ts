@@ -114,11 +114,11 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
       "fleet show SESSION [--json]     one session and the sandboxes that it has had",
       "fleet sweep [--dry-run]         end sandboxes that belong to no session",
       "fleet forget SESSION            delete the record of a session; the sweep ends its sandbox",
-      "fleet base-snapshot             make the snapshot that new sandboxes of this version begin with",
+      "fleet base-snapshot [--again]   make the snapshot that new sandboxes of this version begin with",
     ],
     operands: ["ls", "show", "sweep", "forget", "base-snapshot"],
     argument: "text",
-    switches: ["json", "dry-run"],
+    switches: ["json", "dry-run", "again"],
   },
   key: {
     group: "For a platform",

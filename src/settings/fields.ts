@@ -75,7 +75,7 @@ const EGRESS_HOST =
 
 export const hostList = z
   .string()
-  .transform(listOf)
+  .transform((text) => (text === "none" ? [] : listOf(text)))
   .refine((hosts) => hosts.every((host) => EGRESS_HOST.test(host)), {
     error: "must be hosts separated by commas, such as github.com,*.npmjs.org,10.0.0.5:8080",
   })

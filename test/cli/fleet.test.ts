@@ -127,3 +127,20 @@ test("ls and show mark a sandbox that waits in the warm pool until a session has
     rmSync(place, { recursive: true, force: true })
   }
 })
+
+test("base-snapshot says that there is one, and with --again it asks for a new one", async () => {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) =>
+      Response.json({ snapshotId: "base-1", isNew: new URL(url).searchParams.has("again") }),
+  })
+  const place = mkdtempSync(join(tmpdir(), "fleet-command-base-"))
+  mkdirSync(join(place, "hub"))
+  writeAddress(place, { url: server.url.origin, token: CLIENT_TOKEN })
+  const known = await fleetAt(place, "base-snapshot")
+  expect(known.out).toBe("base-1 exists for this version; --again makes a new one\n")
+  expect((await fleetAt(place, "base-snapshot", "--again")).out).toBe("base-1 was made\n")
+  await server.stop(true)
+  rmSync(place, { recursive: true })
+})

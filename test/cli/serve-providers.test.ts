@@ -1,5 +1,6 @@
 /** Which sandbox provider `serve` makes from its settings, and what is missing for it. */
 import { describe, expect, test } from "bun:test"
+import { limitsOf } from "../../src/cli/sandbox-limits.ts"
 import { providerMakers } from "../../src/cli/serve-providers.ts"
 import { chooseProvider } from "../../src/fleet/providers/choose.ts"
 import { readInvocation } from "../../src/settings/settings.ts"
@@ -11,10 +12,14 @@ import { E2B_KEY, startE2bDouble } from "../fleet/kit/e2b-double.ts"
 import { silentLog } from "../fleet/kit/fleet.ts"
 import { MODAL_TOKEN_ID, MODAL_TOKEN_SECRET, startModalDouble } from "../fleet/kit/modal-double.ts"
 
-const choose = async (env: Environment) => {
+const settingsOf = (env: Environment) => {
   const invocation = readInvocation(["serve"], { HOME: "/tmp", ...env }, "/tmp")
   if (invocation.want !== "command") throw new Error(`got ${invocation.want}`)
-  const { settings } = invocation
+  return invocation.settings
+}
+
+const choose = async (env: Environment) => {
+  const settings = settingsOf(env)
   return chooseProvider(settings.sandboxProvider, providerMakers(settings, silentLog))
 }
 
@@ -74,6 +79,29 @@ describe("the sandbox provider of serve", () => {
       expect(alone).rejects.toThrow("SANDBOX_HUB_URL is missing")
     })
   }
+
+  test("limits that the provider enforces are those of each sandbox, and others are refused by the name of the setting", async () => {
+    const limits = { SANDBOX_CPUS: "1.5", SANDBOX_MEMORY_MIB: "512", SANDBOX_PIDS: "100" }
+    const read = async (name: string, given: Environment) => {
+      const keys = Object.entries(clouds).find(([one]) => one === name)?.[1]
+      const hub = { SANDBOX_PROVIDER: name, SANDBOX_HUB_URL: "wss://hub.example.com" }
+      const env = { KUBERNETES_URL: "https://127.0.0.1", ...hub, ...keys, ...given }
+      return limitsOf(settingsOf(env), await choose(env))
+    }
+    expect(await read("docker", limits)).toEqual({ cpu: 1.5, memoryMiB: 512, pids: 100 })
+    const { SANDBOX_PIDS, ...withoutPids } = limits
+    for (const name of ["modal", "kubernetes"]) {
+      expect(await read(name, withoutPids)).toEqual({ cpu: 1.5, memoryMiB: 512 })
+      expect(read(name, { SANDBOX_PIDS })).rejects.toThrow("unset SANDBOX_PIDS: ")
+    }
+    for (const name of ["e2b", "daytona", "noop"]) {
+      expect(await read(name, {})).toEqual({})
+      expect(read(name, limits)).rejects.toThrow(
+        "unset SANDBOX_CPUS and SANDBOX_MEMORY_MIB and SANDBOX_PIDS: ",
+      )
+    }
+    expect(read("daytona", withoutPids)).rejects.toThrow("of its snapshot")
+  })
 
   test("SANDBOX_IDLE_BUFFER_SECONDS is the time that each cloud adds to the idle time of a sandbox", async () => {
     const spec: SandboxSpec = {

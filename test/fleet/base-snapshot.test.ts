@@ -19,7 +19,7 @@ const hub = {
 } satisfies Partial<HubPort>
 
 for (const kind of ["copy", "pause", "stop"] as const)
-  test(`a provider whose snapshot is of the kind ${kind} makes one base snapshot and keeps no sandbox of it`, async () => {
+  test(`a provider whose snapshot is of the kind ${kind} makes one base snapshot, another one only if it is told to, and keeps no sandbox of it`, async () => {
     const gateway = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("ok") })
     ends.push(() => gateway.stop(true))
     const store = openSqliteStore(":memory:")
@@ -27,6 +27,7 @@ for (const kind of ["copy", "pause", "stop"] as const)
     const inner = memoryProvider({ snapshot: kind, exec: true })
     const commands: string[] = []
     let asked = 0
+    let made = 0
     const provider: SandboxProvider = {
       ...inner,
       // The provider is away for a moment: the build goes on.
@@ -41,7 +42,8 @@ for (const kind of ["copy", "pause", "stop"] as const)
       snapshot: async (ref) => {
         if (kind === "pause") await inner.pause(ref)
         if (kind === "stop") await inner.terminate(ref)
-        return { is: "ok", value: { id: "the-base" } }
+        made += 1
+        return { is: "ok", value: { id: made === 1 ? "the-base" : `base-${made}` } }
       },
     }
     const { keeper } = await keeperOn(store, provider)
@@ -64,6 +66,9 @@ for (const kind of ["copy", "pause", "stop"] as const)
     expect(await store.page(undefined, 10)).toEqual([])
     expect(await bases.make()).toEqual({ id: "the-base", isNew: false })
     expect(await bases.current()).toBe("the-base")
+    expect(await bases.make(true)).toEqual({ id: "base-2", isNew: true })
+    expect(await bases.current()).toBe("base-2")
+    expect(await Array.fromAsync(provider.list({ deployment }))).toEqual([])
   })
 
 test("the record of a failed base snapshot stays while its volume cannot be removed", async () => {

@@ -6,11 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import {
   type Capabilities,
   type ImageChoice,
+  limitNames,
   type SandboxInfo,
   type SandboxProvider,
   type SandboxSpec,
   UnsupportedError,
 } from "../../src/fleet/providers/contract.ts"
+import { publicGateway } from "../../src/fleet/providers/public-gateway.ts"
 import { describeFaults, type FaultSwitch } from "./provider-faults.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -184,7 +186,10 @@ export const describeProvider = (options: ContractOptions): void => {
       const ref = subject.missingRef
       expect(await provider.look(ref)).toEqual({ is: "missing" })
       expect(await provider.keepAlive(ref, 1000)).toEqual({ is: "missing" })
-      if (can.startsRunner) expect(await provider.address(ref, 9000)).toEqual({ is: "missing" })
+      if (can.startsRunner) {
+        expect(await provider.address(ref, 9000)).toEqual({ is: "missing" })
+        expect(await publicGateway(provider, ref)).toEqual({ is: "missing" })
+      }
       if (can.supportsPause) {
         expect(await provider.pause(ref)).toEqual({ is: "missing" })
         expect(await provider.resume(ref, times)).toEqual({ is: "missing" })
@@ -323,14 +328,13 @@ export const describeProvider = (options: ContractOptions): void => {
       })
     }
 
-    if (!can.limits) {
-      test("a sandbox with limits is refused, as the capabilities say", async () => {
-        const change = { resources: { memoryMiB: 512 } }
+    for (const limited of limitNames.filter((one) => !can.limits.includes(one)))
+      test(`a sandbox with the limit ${limited} is refused, as the capabilities say`, async () => {
+        const change = { resources: { [limited]: 512 } }
         const made = await provider.create(contractSpec(subject, "limits", change), limit())
         expect(made).toMatchObject({ is: "refused" })
         expect(await listOf(provider, "limits")).toEqual([])
       })
-    }
 
     if (options.hasFaults) describeFaults(() => subject, can)
   })

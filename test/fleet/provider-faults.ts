@@ -161,6 +161,13 @@ const calls: readonly FaultyCall[] = [
     after: stillThere,
   },
   {
+    name: "publicAddress",
+    isSupported: (can) => can.startsRunner,
+    run: ({ subject: { provider }, ref }) =>
+      (provider.publicAddress ?? provider.address)(ref, 9000),
+    after: stillThere,
+  },
+  {
     name: "exec",
     isSupported: (can) => can.exec,
     run: ({ subject, ref, limit: signal }) =>

@@ -127,14 +127,18 @@ describe("tunnels", () => {
   beforeAll(async () => {
     agent = startTestSessionAgent()
     // OpenCode is not needed here.
-    runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false", VNC_RAW_PORT: "45900" })
+    runner = await startRunner(agent, {
+      OPENCODE_BIN: "/bin/false",
+      VNC_RAW_PORT: "45900",
+      SANDBOX_CLOSED_PORTS: "42280",
+    })
   })
   afterAll(async () => {
     await runner?.stop()
     await agent?.stop()
   })
 
-  test("a runner refuses tunnels to its control server and to a moved VNC_RAW_PORT", async () => {
+  test("a runner refuses tunnels to its control server, to a moved VNC_RAW_PORT and to the ports of its platform", async () => {
     const { stateDir } = runner.sandbox
     const db = new Database(join(stateDir, "state.db"), { readonly: true })
     const fact = db
@@ -142,7 +146,7 @@ describe("tunnels", () => {
       .get()
     db.close()
     const control = await readFile(join(stateDir, "control-url"), "utf8")
-    for (const port of [Number(new URL(control).port), 45_900]) {
+    for (const port of [Number(new URL(control).port), 45_900, 42_280]) {
       const response = await fetch(`${runner.gatewayUrl}/api/tunnels`, {
         method: "POST",
         headers: { authorization: `Bearer ${fact?.value.split(" ")[1]}` },

@@ -88,3 +88,14 @@ test("another version does not use it, and a base snapshot that is gone does not
   expect(third).toMatchObject({ status: "running", generation: 1 })
   expect(await store.snapshots()).toEqual([])
 }, 170_000)
+
+test("a base snapshot is made again on demand, and the next sandboxes begin with the new one", async () => {
+  const first = await call("/api/base-snapshot")
+  const second = await call("/api/base-snapshot?again=1")
+  expect(second).toMatchObject({ isNew: true })
+  expect(second["snapshotId"]).not.toBe(first["snapshotId"])
+  snapshot = String(second["snapshotId"])
+  writeFileSync(join(snapshotFolder(), "workspace", "from-the-second.txt"), "here\n")
+  const { sessionId } = await call("/api/threads/t4/resolve?wait=1")
+  expect(existsSync(filesOf(sessionId, "workspace", "from-the-second.txt"))).toBe(true)
+}, 170_000)

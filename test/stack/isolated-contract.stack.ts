@@ -35,7 +35,7 @@ for (const { name, isolation: change, cgroups } of variants)
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: true,
-      limits: cgroups === undefined,
+      limits: cgroups === undefined ? ["cpu", "memoryMiB", "pids"] : [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

@@ -13,7 +13,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: true,
-    limits: true,
+    limits: ["cpu", "memoryMiB", "pids"],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,

@@ -57,8 +57,8 @@ export const adminRoutes = ({
   },
   providers: async () => ({ providers: [{ name: provider.name, capabilities: provider.can }] }),
   sweep: async ({ url }) => sweeper.sweep(flagOf(url, "dryRun")),
-  "base-snapshot": async () => {
-    const { id, isNew } = await bases.make()
+  "base-snapshot": async ({ url }) => {
+    const { id, isNew } = await bases.make(flagOf(url, "again"))
     return { snapshotId: id, isNew }
   },
   metrics: async () =>

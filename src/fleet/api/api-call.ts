@@ -3,11 +3,13 @@ import type { z } from "zod"
 import { parseJson } from "../../lib/json.ts"
 import { redactError } from "../core/redact.ts"
 import { previewUrl, statusOf } from "../core/statuses.ts"
+import type { BaseSnapshots } from "../base-snapshot.ts"
 import type { HubFollower } from "../follow-hub.ts"
 import type { HubPort } from "../hub-port.ts"
 import type { Keeper } from "../keeper.ts"
 import type { Metrics } from "../metrics.ts"
 import type { Pool } from "../pool.ts"
+import { GATEWAY_PORT, publicGateway } from "../providers/public-gateway.ts"
 import type { SandboxAddress, SandboxProvider } from "../providers/contract.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Sweeper } from "../sweeper.ts"
@@ -21,7 +23,7 @@ export interface ApiParts {
   readonly hub: HubPort
   readonly follower: HubFollower
   readonly metrics: Metrics
-  readonly bases: { readonly make: () => Promise<{ readonly id: string; readonly isNew: boolean }> }
+  readonly bases: Pick<BaseSnapshots, "make">
   readonly pool: Pick<Pool, "claim" | "settle">
   /** The idle time of a sandbox for which the caller gives none. */
   readonly idleMs: number
@@ -107,9 +109,7 @@ export const viewOf = (session: StoredSession) => {
   }
 }
 
-const GATEWAY_PORT = 9000
-
-/** The address of the sandbox's gateway, fresh; undefined while there is none. */
+/** The address of the sandbox's gateway for the fleet's own calls, fresh; undefined while there is none. */
 export const gatewayAddressOf = async (
   provider: SandboxProvider,
   { life }: StoredSession,
@@ -120,10 +120,15 @@ export const gatewayAddressOf = async (
   return { ...address.value, url: address.value.url.replace(/\/$/, "") }
 }
 
+/** The same for callers and browsers. */
 export const gatewayUrlOf = async (
   provider: SandboxProvider,
-  session: StoredSession,
-): Promise<string | null> => (await gatewayAddressOf(provider, session))?.url ?? null
+  { life }: StoredSession,
+): Promise<string | null> => {
+  if (life.ref === undefined || life.phase !== "running") return null
+  const found = await publicGateway(provider, life.ref)
+  return found.is === "ok" ? found.value : null
+}
 
 export const containerUrlOf = async (provider: SandboxProvider, session: StoredSession) => {
   const gateway = await gatewayUrlOf(provider, session)

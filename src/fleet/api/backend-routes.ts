@@ -179,15 +179,16 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     )
     if (!isMade(made))
       throw new ApiError(404, "no-snapshot", `the snapshot ${snapshot} does not exist`)
-    const gateway = (await gatewayUrlOf(provider, made)) ?? ""
+    const gateway = await gatewayUrlOf(provider, made)
+    const at = (path: string) => (gateway === null ? "" : `${gateway}${path}`)
     return {
       sandboxId: made.life.ref,
       tunnelUrls: {
-        opencode: `${gateway}/opencode`,
-        gateway,
-        vscode: `${gateway}/vscode`,
-        vnc: `${gateway}/vnc`,
-        ttyd: `${gateway}/ttyd`,
+        opencode: at("/opencode"),
+        gateway: at(""),
+        vscode: at("/vscode"),
+        vnc: at("/vnc"),
+        ttyd: at("/ttyd"),
       },
     }
   }

@@ -7,7 +7,8 @@ import { describeError, type Log } from "../../lib/log.ts"
 import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-entry.ts"
 import { previewUrl } from "../core/statuses.ts"
 import { redactError } from "../core/redact.ts"
-import type { SandboxProvider } from "../providers/contract.ts"
+import type { ProviderResult, SandboxProvider } from "../providers/contract.ts"
+import { publicGateway } from "../providers/public-gateway.ts"
 import type { FleetStore, StoredSession } from "../store/ports.ts"
 import type { Bridge } from "./bridge.ts"
 import { openRedis, type RedisConnection } from "./redis-connection.ts"
@@ -15,7 +16,7 @@ import { openRedis, type RedisConnection } from "./redis-connection.ts"
 export interface RedisBridgeOptions {
   readonly url: string
   readonly store: Pick<FleetStore, "find" | "present" | "lease">
-  readonly provider: Pick<SandboxProvider, "name" | "can" | "address">
+  readonly provider: Pick<SandboxProvider, "name" | "can" | "address" | "publicAddress">
   /** The name of this process among the replicas. */
   readonly replica: string
   readonly clock: Clock
@@ -25,7 +26,9 @@ export interface RedisBridgeOptions {
 const KEEP_SECONDS = 86_400
 const REFRESH_MS = 3_600_000
 const RETRY_MS = { min: 1000, max: 60_000 }
-const GATEWAY_PORT = 9000
+
+const retryAfter = (attempts: number): number =>
+  Math.min(RETRY_MS.max, RETRY_MS.min * 2 ** Math.min(attempts, 10))
 
 export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const { store, provider, clock, log } = options
@@ -33,6 +36,8 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const dirty = new Map<string, boolean>()
   /** What was written last about each session that has not ended. */
   const written = new Map<string, string>()
+  /** Running sandboxes whose address the provider has not said, and how often it was asked in a row. */
+  const unanswered = new Map<string, { readonly attempts: number; readonly cancel: () => void }>()
   let connection: RedisConnection | undefined
   let running: Promise<void> | undefined
   let failures = 0
@@ -40,17 +45,41 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   let cancelRetry: (() => void) | undefined
   let cancelRefresh = () => {}
 
-  const addressOf = async ({ life }: StoredSession): Promise<string | null> => {
-    if (life.phase !== "running" || life.ref === undefined) return null
-    const found = await provider.address(life.ref, GATEWAY_PORT)
-    return found.is === "ok" ? previewUrl(found.value.url) : null
+  /** Null: there is none, and a retry does not help. Unknown: the provider has not said it. */
+  const addressOf = async (
+    session: StoredSession | null | undefined,
+  ): Promise<ProviderResult<string | null>> => {
+    const none = { is: "ok", value: null } as const
+    if (session?.life.phase !== "running" || session.life.ref === undefined) return none
+    const found = await publicGateway(provider, session.life.ref)
+    if (found.is === "unknown") return found
+    return found.is === "ok" ? { is: "ok", value: previewUrl(found.value) } : none
+  }
+
+  const askAgain = (id: string, { why, afterMs = 0 }: { why: string; afterMs?: number }): void => {
+    const before = unanswered.get(id)
+    before?.cancel()
+    if (stopped) return
+    if (!before) log.warn("bridge.no-address", { session: id, why })
+    const attempts = before?.attempts ?? 0
+    const cancel = clock.after(Math.max(afterMs, retryAfter(attempts)), () => write(id, true))
+    unanswered.set(id, { attempts: attempts + 1, cancel })
   }
 
   const publish = async (redis: RedisConnection, id: string, always: boolean): Promise<void> => {
     // Read now: what the session was when it changed may be out of date.
     const session = await store.find(id)
     if (session && !always && written.get(id) === bridgeMark(session.life)) return
-    const url = session && usableRef(session.life) !== undefined ? await addressOf(session) : null
+    const address = await addressOf(session)
+    if (address.is === "unknown") {
+      askAgain(id, address)
+      // What is written about this sandbox is still right, and may have its address.
+      if (session && written.get(id) === bridgeMark(session.life)) return
+    } else {
+      unanswered.get(id)?.cancel()
+      unanswered.delete(id)
+    }
+    const url = address.is === "ok" ? address.value : null
     const entry = session && bridgeEntry(session.life, provider, url)
     // A change during the writes has another mark, and is written again.
     if (session && session.life.phase !== "ended") written.set(id, bridgeMark(session.life))
@@ -82,8 +111,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
         // Once per outage.
         if (failures === 0) log.warn("bridge.redis-down", { error: why })
         failures += 1
-        const wait = Math.min(RETRY_MS.max, RETRY_MS.min * 2 ** Math.min(failures - 1, 10))
-        cancelRetry = clock.after(wait, () => {
+        cancelRetry = clock.after(retryAfter(failures - 1), () => {
           cancelRetry = undefined
           work()
         })
@@ -129,6 +157,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
       stopped = true
       cancelRefresh()
       cancelRetry?.()
+      for (const { cancel } of unanswered.values()) cancel()
       connection?.close()
       await running
       connection?.close()

@@ -36,11 +36,11 @@ const afterFind = (
     ours.map(({ ref }) => ref),
   )
   // A runner had connected, so the sandbox existed and is gone.
-  return sorted.ref === undefined ? gone(sorted) : only(sorted)
+  return sorted.ref === undefined ? gone(sorted, policy) : only(sorted)
 }
 
 const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: number): Change => {
-  if (info.state === "dead") return gone(life)
+  if (info.state === "dead") return gone(life, policy)
   const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
   if (info.state === "paused" || info.state === "stopped")
     return only({ ...known, phase: "paused", pausedAt: life.pausedAt ?? at })
@@ -130,12 +130,12 @@ export const answered = (
     case "terminate": {
       const rest = { ...life, doomed: life.doomed.filter((ref) => ref !== call.ref) }
       // The runner may have connected and worked while the call was under way.
-      return call.ref === life.ref ? gone(rest) : only(rest)
+      return call.ref === life.ref ? gone(rest, policy) : only(rest)
     }
     default:
   }
   if (call.ref !== life.ref) return only(life)
-  if (answer.is === "missing") return gone(life)
+  if (answer.is === "missing") return gone(life, policy)
   switch (call.do) {
     case "probe":
       return value.info ? afterProbe(life, value.info, policy, at) : only(life)

@@ -26,8 +26,8 @@ export const withoutSandbox = (life: Life): Life => ({
   pausedAt: undefined,
 })
 
-export const gone = (life: Life): Change => {
-  const lost = life.touched && !life.saved && life.wanted !== "ended"
+export const gone = (life: Life, { hasFiles = true }: LifePolicy): Change => {
+  const lost = hasFiles && life.touched && !life.saved && life.wanted !== "ended"
   const note = life.snapshot ? notes.workSetBack : notes.workLost
   return { life: withoutSandbox(life), notes: lost ? [note] : [] }
 }

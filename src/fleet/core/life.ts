@@ -120,6 +120,8 @@ export interface LifePolicy {
   readonly minimumVersion: string | undefined
   /** False: a sandbox that is gone gets no successor until it is asked for again. Absent: it gets one while it is wanted. */
   readonly hasSuccessors?: boolean
+  /** False: nothing runs in a sandbox, so none can lose work. Absent: its files may be work. */
+  readonly hasFiles?: boolean
 }
 
 /** What a call came to. `blocked`: the call was not made, since the provider refuses all creates at the moment. */

@@ -212,7 +212,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/base-snapshot",
     access: "admin",
-    doc: "makes the snapshot that new sandboxes of this version begin with, unless there is one; `{snapshotId, isNew}`",
+    doc: "makes the snapshot that new sandboxes of this version begin with, unless there is one; `?again=1`: also then; `{snapshotId, isNew}`",
   },
   metrics: { method: "GET", path: "/metrics", access: "observe", doc: "counters, for Prometheus" },
   ready: {

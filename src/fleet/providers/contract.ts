@@ -14,6 +14,9 @@ export const providerNames = [
 ] as const
 export type ProviderName = (typeof providerNames)[number]
 
+export const limitNames = ["cpu", "memoryMiB", "pids"] as const
+export type LimitName = (typeof limitNames)[number]
+
 export interface Capabilities {
   /** Stops and continues under the same ref. */
   readonly supportsPause: boolean
@@ -26,8 +29,8 @@ export interface Capabilities {
   readonly volumes: boolean
   /** A second create under the same name is refused by the provider. Without it, doubled creates are found by label. */
   readonly uniqueNames: boolean
-  /** CPU, memory and process limits are enforced. */
-  readonly limits: boolean
+  /** The limits that are enforced. A sandbox with another one is refused. */
+  readonly limits: readonly LimitName[]
   readonly exec: boolean
   /** A runner starts in the sandbox and connects to the hub. Without it a created sandbox counts as running. */
   readonly startsRunner: boolean
@@ -38,6 +41,13 @@ export interface Capabilities {
   /** The provider deletes a sandbox that was paused for this long. Absent: it keeps it. */
   readonly pausedLifeMs?: number
 }
+
+/** The limits of a sandbox that its provider does not enforce. */
+export const unenforcedLimits = (
+  { limits }: Pick<Capabilities, "limits">,
+  resources: SandboxSpec["resources"],
+): readonly LimitName[] =>
+  limitNames.filter((name) => resources[name] !== undefined && !limits.includes(name))
 
 export type ImageChoice =
   /** A snapshot of this session. `mem:<id>` includes memory. */
@@ -71,11 +81,7 @@ export interface SandboxSpec {
     readonly readOnly?: true
   }[]
   readonly ports: readonly number[]
-  readonly resources: {
-    readonly cpu?: number
-    readonly memoryMiB?: number
-    readonly pids?: number
-  }
+  readonly resources: { readonly [Name in LimitName]?: number }
   /** The provider may stop a sandbox that was idle for this long. */
   readonly idleMs: number
   /** The provider may end the sandbox after this time. */
@@ -174,8 +180,10 @@ export interface SandboxProvider {
   /** A sandbox that does not exist is `ok`. */
   readonly terminate: (ref: string) => Promise<ProviderResult<void>>
   readonly keepAlive: (ref: string, ms: number) => Promise<ProviderResult<void>>
-  /** Fresh on every call: addresses expire, refs do not. */
+  /** For the fleet's own calls, which send the headers. Fresh on every call: addresses expire, refs do not. */
   readonly address: (ref: string, port: number) => Promise<ProviderResult<SandboxAddress>>
+  /** For browsers and other programs, without headers. Absent: they use `address`, if that one needs no headers. */
+  readonly publicAddress?: (ref: string, port: number) => Promise<ProviderResult<SandboxAddress>>
   readonly exec: (
     ref: string,
     command: SandboxCommand,

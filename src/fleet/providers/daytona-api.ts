@@ -7,6 +7,9 @@ import type { HttpAnswer } from "./http.ts"
 /** Ids and names of sandboxes. */
 export const DAYTONA_REF = /^[A-Za-z0-9][\w-]{0,99}$/
 
+/** Servers of Daytona in each sandbox: toolbox, terminal and recordings. They run commands, and the agent must not. */
+export const DAYTONA_PORTS = [2280, 22_222, 33_333] as const
+
 export const daytonaSandbox = z.object({
   id: z.string().regex(DAYTONA_REF),
   state: z.string().default("unknown"),

@@ -20,6 +20,7 @@ import {
 import {
   type Change,
   changes,
+  DAYTONA_PORTS,
   DAYTONA_REF,
   daytonaInfo,
   daytonaPage,
@@ -54,6 +55,8 @@ const EXEC_MS = 10 * 60_000
 const ARCHIVE_MINUTES = 60
 const DELETE_MINUTES = 2880
 const PAGE = 100
+/** The most that Daytona allows. */
+const SIGNED_SECONDS = 86_400
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
@@ -139,14 +142,10 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
   const bodyOf = (spec: SandboxSpec, mounts: readonly unknown[]) => ({
     name: spec.name,
     snapshot: spec.image.id,
-    env: spec.environment,
+    env: { ...spec.environment, SANDBOX_CLOSED_PORTS: DAYTONA_PORTS.join(",") },
     labels: toCloudLabels(spec.labels),
     public: false,
     ...(options.target !== undefined && { target: options.target }),
-    ...(spec.resources.cpu !== undefined && { cpu: Math.ceil(spec.resources.cpu) }),
-    ...(spec.resources.memoryMiB !== undefined && {
-      memory: Math.ceil(spec.resources.memoryMiB / 1024),
-    }),
     autoStopInterval: Math.ceil((spec.idleMs + options.idleBufferMs) / 60_000),
     autoArchiveInterval: ARCHIVE_MINUTES,
     autoDeleteInterval: DELETE_MINUTES,
@@ -163,7 +162,8 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: true,
-      limits: true,
+      // CPU and memory are those of the snapshot: Daytona refuses a create that names both.
+      limits: [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,
@@ -194,6 +194,11 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       return found.is === "ok" ? { is: "ok", value: daytonaInfo(found.value) } : found
     },
     create: async (spec, limit) => {
+      if (Object.keys(spec.resources).length > 0)
+        return {
+          is: "refused",
+          why: "the limits of Daytona's sandboxes are those of their snapshot",
+        }
       const mounts = await volumes.ensure(spec, limit)
       if (mounts.is !== "ok") return mounts
       const made = await api.call(
@@ -298,6 +303,20 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       if (preview.is !== "ok") return preview
       const { url, token } = preview.value
       return { is: "ok", value: { url, headers: { "x-daytona-preview-token": token } } }
+    },
+    publicAddress: async (ref, port) => {
+      if (!DAYTONA_REF.test(ref)) return missing
+      const signed = await api.call(
+        {
+          method: "GET",
+          path: path(ref, `/ports/${port}/signed-preview-url`),
+          query: { expiresInSeconds: String(SIGNED_SECONDS) },
+        },
+        { read: jsonAs(daytonaPreview) },
+      )
+      if (signed.is !== "ok") return signed
+      const expiresAt = clock.now() + SIGNED_SECONDS * 1000
+      return { is: "ok", value: { url: signed.value.url, headers: {}, expiresAt } }
     },
     exec: async (ref, command, limit) => {
       const found = await read(ref)

@@ -5,7 +5,12 @@
 import type { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
-import { type ProviderResult, type SandboxProvider, type SandboxSpec } from "./contract.ts"
+import {
+  limitNames,
+  type ProviderResult,
+  type SandboxProvider,
+  type SandboxSpec,
+} from "./contract.ts"
 import {
   containerOf,
   filtersPackets,
@@ -164,7 +169,7 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: true,
-      limits: true,
+      limits: limitNames,
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

@@ -135,7 +135,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       volumes: true,
       uniqueNames: false,
       // CPU and memory are those of the template, not of a sandbox.
-      limits: false,
+      limits: [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

@@ -116,7 +116,7 @@ export const createKubernetesProvider = (options: KubernetesProviderOptions): Sa
       supportsMemorySnapshot: false,
       volumes: hasOwnVolumes,
       uniqueNames: true,
-      limits: hasOwnVolumes,
+      limits: hasOwnVolumes ? ["cpu", "memoryMiB"] : [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

@@ -5,7 +5,7 @@
 import type { Clock } from "../../lib/clock.ts"
 import { shortDigest } from "../../lib/digest.ts"
 import { freePort } from "../../lib/free-port.ts"
-import { type SandboxInfo, type SandboxProvider, UnsupportedError } from "./contract.ts"
+import { limitNames, type SandboxInfo, type SandboxProvider, UnsupportedError } from "./contract.ts"
 import { boxProcesses } from "./local-box-processes.ts"
 import { openBoxes } from "./local-boxes.ts"
 import { type Cgroups, findCgroups } from "./local-cgroups.ts"
@@ -101,7 +101,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       supportsMemorySnapshot: false,
       volumes: mode.can.volumes,
       uniqueNames: true,
-      limits: mode.can.limits,
+      limits: mode.can.limits ? limitNames : [],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

@@ -118,7 +118,7 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       supportsMemorySnapshot: true,
       volumes: true,
       uniqueNames: true,
-      limits: true,
+      limits: ["cpu", "memoryMiB"],
       exec: true,
       startsRunner: true,
       maxLifeMs: MAX_LIFE_MS,
@@ -157,6 +157,8 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
         return { is: "ok", value: modalInfo(ref, await sandbox.getTags()) }
       }),
     create: async (spec, limit) => {
+      if (spec.resources.pids !== undefined)
+        return { is: "refused", why: "Modal has no limit of processes" }
       const now = clock.now()
       const lifeMs = Math.min(wholeSeconds(spec.lifeMs), MAX_LIFE_MS)
       const isMemory = spec.image.kind === "snapshot" && spec.image.id.startsWith(MEMORY)

@@ -18,7 +18,7 @@ export const createNoopProvider = (now: () => number): SandboxProvider => {
       supportsMemorySnapshot: false,
       volumes: false,
       uniqueNames: true,
-      limits: false,
+      limits: [],
       exec: false,
       startsRunner: false,
       maxLifeMs: undefined,

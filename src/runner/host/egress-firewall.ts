@@ -21,8 +21,10 @@ export const firewallProblem = (isRoot: boolean, hasUser: boolean): string | und
   return missing.length === 0 ? undefined : `${missing.join(" and ")} not installed`
 }
 
-/** The rules of the chain. A resolver on loopback would carry data outside in its questions. */
-const rules: readonly (readonly [program: (typeof programs)[number] | "both", rule: string])[] = [
+type Rule = readonly [program: (typeof programs)[number] | "both", rule: string]
+
+/** The rules of the policy. A resolver on loopback would carry data outside in its questions. */
+const policy: readonly Rule[] = [
   ["both", "-p udp --dport 53 -j REJECT"],
   ["both", "-p tcp --dport 53 -j REJECT"],
   ["iptables", "-d 127.0.0.11/32 -j REJECT"],
@@ -31,8 +33,22 @@ const rules: readonly (readonly [program: (typeof programs)[number] | "both", ru
   ["both", "-j REJECT"],
 ]
 
+export interface Closing {
+  /** False: the network is open, and only the ports are closed. */
+  readonly hasPolicy?: boolean
+  /** Ports of this machine. Packets to any of its addresses leave through `lo`. */
+  readonly ports?: readonly number[]
+}
+
 /** Idempotent: the rules of an earlier runner are replaced. */
-export const closeFor = async (uid: number): Promise<Enforcement> => {
+export const closeFor = async (
+  uid: number,
+  { hasPolicy = true, ports = [] }: Closing = {},
+): Promise<Enforcement> => {
+  const rules: readonly Rule[] = [
+    ...ports.map((port): Rule => ["both", `-o lo -p tcp --dport ${port} -j REJECT`]),
+    ...(hasPolicy ? policy : []),
+  ]
   for (const program of programs) {
     const run = (line: string) => runFilter(program, line)
     await run(`-N ${CHAIN}`)

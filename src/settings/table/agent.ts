@@ -8,6 +8,7 @@ import {
   model,
   modelList,
   nameList,
+  portList,
   seconds,
   secret,
   urlList,
@@ -66,7 +67,13 @@ export const agentSettings = {
     env: "SANDBOX_EGRESS_HOSTS",
     doc: "hosts for SANDBOX_EGRESS=allow-list, separated by commas: name, *.name, either with :port",
     schema: hostList,
-    fallback: () => "",
+    fallback: () => "none",
+  },
+  closedPorts: {
+    env: "SANDBOX_CLOSED_PORTS",
+    doc: "ports of this sandbox, separated by commas, that belong to its platform: closed to the agent; the fleet sets it",
+    schema: portList,
+    fallback: () => "none",
   },
   egressBoundary: {
     env: "SANDBOX_EGRESS_BOUNDARY",

@@ -17,6 +17,11 @@ export const sandboxProviderSettings = {
     schema: someText,
     fallback: () => "sandpiper",
   },
+  imageBuildVersion: {
+    env: "IMAGE_BUILD_VERSION",
+    doc: "the build of SANDBOX_IMAGE: after another one the warm pool and base snapshots of before are not used; in the image it is set",
+    schema: someText.optional(),
+  },
   sandboxHubUrl: {
     env: "SANDBOX_HUB_URL",
     doc: "the wss:// address at which sandboxes on other machines reach the session agent of `serve`",

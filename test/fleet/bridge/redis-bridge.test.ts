@@ -22,9 +22,19 @@ afterEach(async () => {
 const limit = () => AbortSignal.timeout(60_000)
 const isRunning = ({ life }: StoredSession) => life.phase === "running"
 
+const addressOf: SandboxProvider["address"] = async (ref) => ({
+  is: "ok",
+  value: { url: `http://127.0.0.1/${ref}`, headers: {} },
+})
+
 const stage = async (
   redis: RedisDouble,
-  options: { clock?: Clock; url?: string; beforeCreate?: () => Promise<void> } = {},
+  options: {
+    clock?: Clock
+    url?: string
+    beforeCreate?: () => Promise<void>
+    address?: SandboxProvider["address"]
+  } = {},
 ) => {
   cleanups.push(redis.stop)
   const store = openSqliteStore(":memory:")
@@ -36,8 +46,7 @@ const stage = async (
       await options.beforeCreate?.()
       return memory.create(spec, signal)
     },
-    address: async (ref: string) =>
-      ({ is: "ok", value: { url: `http://127.0.0.1/${ref}`, headers: {} } }) as const,
+    address: options.address ?? addressOf,
   }
   const bridge = createRedisBridge({
     url: options.url ?? redis.url,
@@ -207,6 +216,62 @@ describe("the bridge to Redis", () => {
       clock.advance(100)
       return entry(redis) !== undefined
     }, "the entry after an hour")
+  })
+
+  test("an address that the provider does not say at once follows soon", async () => {
+    const redis = await startRedisDouble()
+    const clock = createManualClock(Date.now())
+    let isAway = true
+    let asked = 0
+    const { keeper, warnings } = await stage(redis, {
+      clock,
+      address: async (ref, port) => {
+        asked += 1
+        return isAway ? { is: "unknown", why: "429", afterMs: 3000 } : addressOf(ref, port)
+      },
+    })
+    await keeper.want("s", "running")
+    await untilTrue(() => entry(redis)?.["containerUrl"] === null, "the entry without an address")
+    clock.advance(2999)
+    expect(asked).toBe(1)
+    clock.advance(1)
+    await untilTrue(() => asked === 2, "the second question")
+    isAway = false
+    await untilTrue(() => {
+      clock.advance(100)
+      return entry(redis)?.["containerUrl"] === "http://127.0.0.1/sp-s-1/t/preview/"
+    }, "the address")
+    expect(asked).toBe(3)
+    // The second question wrote nothing: the entry was as before.
+    expect(redis.commands.filter(([name]) => name === "SET")).toHaveLength(2)
+    expect(warnings.filter((text) => text.includes("bridge.no-address"))).toHaveLength(1)
+  })
+
+  test("a refresh during which the provider is away leaves the address that is written", async () => {
+    const redis = await startRedisDouble()
+    const clock = createManualClock(Date.now())
+    let isAway = false
+    let asked = 0
+    const { keeper, bridge } = await stage(redis, {
+      clock,
+      address: async (ref, port) => {
+        asked += 1
+        return isAway ? { is: "unknown", why: "timeout" } : addressOf(ref, port)
+      },
+    })
+    await keeper.want("s", "running")
+    await untilTrue(() => typeof entry(redis)?.["containerUrl"] === "string", "the entry")
+    isAway = true
+    const before = asked
+    bridge.start()
+    await untilTrue(() => asked > before, "the refresh")
+    // The bridge writes one after the other: this is written after the refresh.
+    bridge.forgotten("other")
+    await untilTrue(
+      () => redis.commands.some((words) => words.includes("sandbox:other")),
+      "the end",
+    )
+    expect(typeof entry(redis)?.["containerUrl"]).toBe("string")
   })
 })
 

@@ -344,6 +344,17 @@ describe("what cannot be brought back", () => {
     expect(scene.noteTexts()).toEqual([notes.workLost])
   })
 
+  test("a sandbox in which nothing runs is replaced without a report", () => {
+    const scene = newScene({ startsRunner: false }, { hasFiles: false })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    expect(scene.life()).toMatchObject({ phase: "running", touched: true })
+    scene.feed({ type: "seen", at: 2, found: [] })
+    scene.feed({ type: "due", at: 3 })
+    expect(scene.answer({ is: "missing" }, 4)?.do).toBe("create")
+    expect(scene.noteTexts()).toEqual([])
+  })
+
   test("a snapshot below the minimum version is not restored, and that is reported", () => {
     const scene = newScene({ snapshot: "stop", exec: false }, { minimumVersion: "0.10.0" })
     scene.want("running", 0)

@@ -30,7 +30,7 @@ export const capabilities = (over: Partial<Capabilities>): Capabilities => ({
   supportsMemorySnapshot: false,
   volumes: false,
   uniqueNames: true,
-  limits: false,
+  limits: [],
   exec: true,
   startsRunner: true,
   maxLifeMs: undefined,

@@ -22,6 +22,10 @@ interface Body {
   readonly env?: Readonly<Record<string, string>>
   readonly labels?: Readonly<Record<string, string>>
   readonly volumes?: readonly { readonly volumeId: string; readonly mountPath: string }[]
+  readonly cpu?: number
+  readonly memory?: number
+  readonly disk?: number
+  readonly gpu?: number
 }
 
 const PAGE = 2
@@ -93,6 +97,8 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
   }
 
   const create = (body: Body, origin: string): Response => {
+    if (body.cpu || body.memory || body.disk || body.gpu)
+      return problem(400, "Cannot specify Sandbox resources when using a snapshot")
     const name = body.name ?? `sandbox-${cloud.boxes.size}`
     if ([...cloud.boxes.values()].some((box) => box.name === name))
       return problem(409, `Sandbox with name ${name} already exists`)
@@ -136,7 +142,11 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
     return Response.json(dto(box, origin, by))
   }
 
-  const ofSandbox = (box: CloudBox, verb: string, body: Body, origin: string): Response => {
+  const ofSandbox = (
+    box: CloudBox,
+    verb: string,
+    { body, query, origin }: { body: Body; query: URLSearchParams; origin: string },
+  ): Response => {
     switch (verb) {
       case "GET ":
         return Response.json(dto(box, origin, readState(box)))
@@ -161,8 +171,16 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
       default:
         break
     }
-    const port = /^GET ports\/(\d+)\/preview-url$/.exec(verb)?.[1]
+    const [, port, signed] = /^GET ports\/(\d+)\/(signed-)?preview-url$/.exec(verb) ?? []
     if (port === undefined) return notFound("Route")
+    if (signed !== undefined) {
+      const seconds = Number(query.get("expiresInSeconds") ?? 60)
+      if (seconds < 1 || seconds > 86_400)
+        return problem(400, "expiresInSeconds must be between 1 second and 24 hours")
+      const token = crypto.randomUUID().replaceAll("-", "").slice(0, 16)
+      const url = `https://${port}-${token}.proxy.daytona.test`
+      return Response.json({ sandboxId: box.id, port: Number(port), token, url })
+    }
     return Response.json({
       sandboxId: box.id,
       url: `https://${port}-${box.id}.proxy.daytona.test`,
@@ -264,7 +282,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
     if (key === "") return method === "POST" ? create(body, origin) : list(url.searchParams, origin)
     const box = [...cloud.boxes.values()].find((one) => one.id === key || one.name === key)
     return box
-      ? ofSandbox(box, `${method} ${rest.join("/")}`, body, origin)
+      ? ofSandbox(box, `${method} ${rest.join("/")}`, { body, query: url.searchParams, origin })
       : notFound(`Sandbox with ID or name ${key}`)
   })
   return {

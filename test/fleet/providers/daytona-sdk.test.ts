@@ -41,10 +41,22 @@ test("Daytona's SDK creates, runs a command, pauses, starts, snapshots, stops an
   const { url, token } = await sandbox.getPreviewLink(9000)
   expect(url).toContain("9000-")
   expect(token).not.toBe("")
+  const signed = await sandbox.getSignedPreviewUrl(9000, 86_400)
+  expect(signed.url).toContain(`9000-${signed.token}`)
+  expect(await sandbox.getSignedPreviewUrl(9000, 86_401).catch(String)).toContain("24 hours")
   await sandbox.stop()
   expect(sandbox.state).toBe("stopped")
   await sandbox.delete(60, true)
   expect(await daytona.get("life").catch(String)).toContain("not found")
+})
+
+test("Daytona's SDK is refused a sandbox of a snapshot with CPU or memory of its own", async () => {
+  for (const resources of [{ cpu: 2 }, { memory: 4 }]) {
+    const params = { name: "sized", snapshot: CLOUD_IMAGE, resources }
+    expect(await daytona.create(params).catch(String)).toContain(
+      "Cannot specify Sandbox resources when using a snapshot",
+    )
+  }
 })
 
 test("Daytona's SDK lists the sandboxes of the double by label, page by page", async () => {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { createDaytonaProvider } from "../../../src/fleet/providers/daytona.ts"
+import { publicGateway } from "../../../src/fleet/providers/public-gateway.ts"
 import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { DAYTONA_KEY, type DaytonaDouble, startDaytonaDouble } from "../kit/daytona-double.ts"
 import { describeProvider } from "../provider-contract.ts"
@@ -24,7 +25,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: true,
-    limits: true,
+    limits: [],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,
@@ -56,7 +57,7 @@ const spec = (session: string): SandboxSpec => ({
   environment: { RUNNER_TOKEN: "token-of-the-runner" },
   volumes: [],
   ports: [9000],
-  resources: { cpu: 1.5, memoryMiB: 1500 },
+  resources: {},
   idleMs: 900_000,
   lifeMs: 86_400_000,
 })
@@ -74,7 +75,7 @@ describe("sandboxes of Daytona", () => {
     return made.value.ref
   }
 
-  test("a create names limits, the region and the intervals after which Daytona acts by itself", async () => {
+  test("a create names the region, the ports of Daytona in the sandbox and the intervals after which Daytona acts by itself", async () => {
     await create("fields")
     const call = double.calls.findLast(
       ({ method, path }) => `${method} ${path}` === "POST /api/sandbox",
@@ -83,8 +84,7 @@ describe("sandboxes of Daytona", () => {
       name: "sp-fields-1",
       target: "eu",
       public: false,
-      cpu: 2,
-      memory: 2,
+      env: { RUNNER_TOKEN: "token-of-the-runner", SANDBOX_CLOSED_PORTS: "2280,22222,33333" },
       autoStopInterval: 45,
       autoArchiveInterval: 60,
       autoDeleteInterval: 2880,
@@ -132,6 +132,23 @@ describe("sandboxes of Daytona", () => {
     const [first, second] = [await provider.address(ref, 9000), await provider.address(ref, 9000)]
     expect(first).toMatchObject({ value: { url: `https://9000-${ref}.proxy.daytona.test` } })
     expect(first).not.toEqual(second)
+  })
+
+  test("an address for others needs no header and is valid for a day", async () => {
+    const ref = await create("signed")
+    const before = double.clock.now()
+    const found = await publicGateway(providerOf(double), ref)
+    expect(found).toMatchObject({
+      is: "ok",
+      value: expect.stringMatching(/^https:\/\/9000-\w{16}\./),
+    })
+    expect(JSON.stringify(found)).not.toContain(ref)
+    const address = await providerOf(double).publicAddress?.(ref, 9000)
+    if (address?.is !== "ok") throw new Error(JSON.stringify(address))
+    expect(address.value.headers).toEqual({})
+    expect(address.value.expiresAt).toBeGreaterThanOrEqual(before + 86_400_000)
+    const unknown = await publicGateway(providerOf(double), "00000000-0000-4000-8000-999999999999")
+    expect(unknown).toEqual({ is: "missing" })
   })
 
   test("arguments and output of a command arrive unchanged, also quotes, spaces and bytes at their ends", async () => {

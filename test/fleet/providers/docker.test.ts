@@ -45,7 +45,7 @@ for (const engine of ["docker", "podman"] as const)
       supportsMemorySnapshot: false,
       volumes: true,
       uniqueNames: true,
-      limits: true,
+      limits: ["cpu", "memoryMiB", "pids"],
       exec: true,
       startsRunner: true,
       maxLifeMs: undefined,

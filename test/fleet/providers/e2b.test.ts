@@ -5,6 +5,7 @@ import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { createE2bProvider } from "../../../src/fleet/providers/e2b.ts"
 import type { StoredSession } from "../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
+import { publicGateway } from "../../../src/fleet/providers/public-gateway.ts"
 import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { E2B_KEY, type E2bDouble, startE2bDouble } from "../kit/e2b-double.ts"
 import { keeperOn } from "../kit/fleet.ts"
@@ -29,7 +30,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: false,
-    limits: false,
+    limits: [],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,
@@ -157,6 +158,13 @@ describe("sandboxes of E2B", () => {
       is: "ok",
       value: { url: `https://9000-${ref}.e2b.test`, headers: {} },
     })
+    expect(await publicGateway(provider, ref)).toMatchObject({ is: "ok" })
+    const behindOneUrl = createE2bProvider({
+      ...options,
+      domain: "e2b.test",
+      sandboxUrl: double.url,
+    })
+    expect(await publicGateway(behindOneUrl, ref)).toMatchObject({ is: "refused" })
   })
 
   test("a restart of the runner ends before the runner does", async () => {

@@ -31,7 +31,7 @@ const common = {
 
 describeProvider({
   name: "kubernetes with claims of a warm pool",
-  can: { ...common, snapshot: "none", volumes: false, limits: false },
+  can: { ...common, snapshot: "none", volumes: false, limits: [] },
   hasDisk: true,
   hasFaults: true,
   setup: async () => kubernetesSubjectOn(await startKubernetesDouble(), { warmPool: WARM_POOL }),
@@ -39,7 +39,7 @@ describeProvider({
 
 describeProvider({
   name: "kubernetes with snapshots of volumes",
-  can: { ...common, snapshot: "copy", volumes: true, limits: true },
+  can: { ...common, snapshot: "copy", volumes: true, limits: ["cpu", "memoryMiB"] },
   hasDisk: true,
   hasFaults: true,
   setup: async () =>

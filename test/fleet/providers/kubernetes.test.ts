@@ -32,7 +32,7 @@ describeProvider({
     supportsMemorySnapshot: false,
     volumes: true,
     uniqueNames: true,
-    limits: true,
+    limits: ["cpu", "memoryMiB"],
     exec: true,
     startsRunner: true,
     maxLifeMs: undefined,

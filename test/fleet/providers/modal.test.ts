@@ -36,7 +36,7 @@ describeProvider({
     supportsMemorySnapshot: true,
     volumes: true,
     uniqueNames: true,
-    limits: true,
+    limits: ["cpu", "memoryMiB"],
     exec: true,
     startsRunner: true,
     maxLifeMs: 86_400_000,

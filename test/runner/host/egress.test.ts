@@ -173,6 +173,74 @@ test.if(canFilter)(
   120_000,
 )
 
+/** A server of the platform on 2280 and one of the agent on 2281, on all addresses of the sandbox. */
+const closedPorts = `
+set -e
+ip link set lo up
+ip addr add 10.213.8.1/32 dev lo
+"$BUN" -e 'for (const port of [2280, 2281]) Bun.serve({port,fetch:()=>new Response("port "+port)}); await Bun.write(process.env.READY, "")' & server=$!
+trap 'kill $server' EXIT
+until [ -e "$READY" ]; do sleep 0.1; done
+as_agent() { setpriv --reuid 65534 --regid 65534 --clear-groups curl -sS --max-time 3 "$@" 2>&1 || true; }
+echo "before: $(as_agent http://127.0.0.1:2280/)"
+for policy in open allow-list; do
+  POLICY=$policy "$BUN" "$PROGRAM"
+  for address in 127.0.0.1 10.213.8.1 '[::1]'; do
+    echo "$policy $address: $(as_agent "http://$address:2280/") and $(as_agent "http://$address:2281/")"
+  done
+done
+echo "root: $(curl -sS --max-time 3 http://127.0.0.1:2280/)"
+`
+
+test.if(canFilter)(
+  "with and without a policy the agent's user does not reach the ports of the sandbox's platform, and reaches others",
+  async () => {
+    const folder = join(import.meta.dir, "../../../")
+    const ready = `/tmp/egress-ports-ready-${process.pid}`
+    const program = `/tmp/egress-ports-program-${process.pid}.ts`
+    await Bun.write(
+      program,
+      `import { joinEgress } from "${folder}src/runner/join-egress.ts"
+       import { readInvocation } from "${folder}src/settings/settings.ts"
+       const env = { SANDBOX_EGRESS: process.env.POLICY, SANDBOX_CLOSED_PORTS: "2280" }
+       const say = (event) => console.log("log:", event)
+       const egress = joinEgress({
+         config: readInvocation(["doctor"], env, "/").settings,
+         user: { name: "nobody", uid: 65534, gid: 65534, home: "/" },
+         bootId: "boot",
+         memory: { read: () => undefined, write: () => {} },
+         send: () => {},
+         log: { info: say, warn: say, error: say },
+       })
+       await egress.start()
+       await egress.stop()`,
+    )
+    stops.push(() => Bun.spawnSync(["rm", "-f", ready, program]))
+    const { out, err } = await runToEnd(["unshare", "--net", "bash", "-c", closedPorts], {
+      env: {
+        PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`,
+        BUN: process.execPath,
+        PROGRAM: program,
+        READY: ready,
+      },
+    })
+    expect(err).toBe("")
+    expect(out).toContain("before: port 2280")
+    expect(out.match(/^log: .*/gm)).toEqual([
+      "log: egress.ports-closed",
+      "log: egress.enforced",
+      "log: egress.allow-list",
+    ])
+    for (const policy of ["open", "allow-list"])
+      for (const address of ["127.0.0.1", "10.213.8.1", "[::1]"]) {
+        const line = out.split("\n").find((one) => one.startsWith(`${policy} ${address}:`))
+        expect(line).toMatch(/: curl: \(7\) .* and port 2281$/)
+      }
+    expect(out).toContain("root: port 2280")
+  },
+  120_000,
+)
+
 test("doctor says which hosts are allowed and whether programs can ignore the policy", () => {
   const settingsOf = (environment: Record<string, string>) => {
     const invocation = readInvocation(["doctor"], environment, "/")
@@ -180,6 +248,9 @@ test("doctor says which hosts are allowed and whether programs can ignore the po
     return invocation.settings
   }
   expect(egressFinding(settingsOf({}))).toEqual([])
+  // Without further hosts the policy is the strictest one.
+  const [strict] = egressFinding(settingsOf({ SANDBOX_EGRESS: "allow-list" }))
+  expect(strict?.text).toContain("the agent may reach no host and the repositories")
   const [finding] = egressFinding(
     settingsOf({
       SANDBOX_EGRESS: "allow-list",

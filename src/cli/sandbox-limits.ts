@@ -1,0 +1,44 @@
+/** The limits of sandboxes, from the settings. `serve` does not start with a limit that its provider would not enforce. */
+import {
+  type LimitName,
+  type ProviderName,
+  type SandboxProvider,
+  type SandboxSpec,
+  unenforcedLimits,
+} from "../fleet/providers/contract.ts"
+import { SettingsError } from "../settings/settings-error.ts"
+import type { Settings } from "../settings/settings.ts"
+
+const variables: Readonly<Record<LimitName, string>> = {
+  cpu: "SANDBOX_CPUS",
+  memoryMiB: "SANDBOX_MEMORY_MIB",
+  pids: "SANDBOX_PIDS",
+}
+
+/** Where the limits are instead, or what they need. */
+const hints: Readonly<Record<ProviderName, string>> = {
+  local: "they need isolation and controllers of cgroups, see `sandpiper doctor`",
+  docker: "a container has limits of CPU, memory and processes",
+  modal: "Modal has limits of CPU and memory only",
+  e2b: "a sandbox has the CPU and the memory of its template",
+  daytona: "a sandbox has the CPU and the memory of its snapshot: make the snapshot with them",
+  kubernetes:
+    "pods have limits of CPU and memory only, and those of a warm pool are in its template",
+  noop: "there are no sandboxes",
+}
+
+export const limitsOf = (
+  { sandboxCpus: cpu, sandboxMemoryMiB: memoryMiB, sandboxPids: pids }: Settings,
+  { name, can }: Pick<SandboxProvider, "name" | "can">,
+): SandboxSpec["resources"] => {
+  const limits = {
+    ...(cpu !== undefined && { cpu }),
+    ...(memoryMiB !== undefined && { memoryMiB }),
+    ...(pids !== undefined && { pids }),
+  }
+  const unenforced = unenforcedLimits(can, limits).map((one) => variables[one])
+  if (unenforced.length === 0) return limits
+  throw new SettingsError(
+    `unset ${unenforced.join(" and ")}: the sandbox provider ${name} would not enforce it (${hints[name]})`,
+  )
+}
