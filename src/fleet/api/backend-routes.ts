@@ -50,6 +50,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   "GATEWAY_PORT",
   "OPENCODE_URL",
   "SANDBOX_EGRESS_BOUNDARY",
+  "SANDBOX_CLOSED_PORTS",
   "STOP_WITH_STDIN",
 ])
 
