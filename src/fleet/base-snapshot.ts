@@ -51,7 +51,9 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
   const { store, keeper, hub, provider, clock, log, runtimeKey } = options
 
   const current: BaseSnapshots["current"] = async () =>
-    currentBase(await store.snapshots(), runtimeKey, provider.can.snapshotLifeMs, clock.now())
+    provider.can.snapshot === "none"
+      ? undefined
+      : currentBase(await store.snapshots(), runtimeKey, provider.can.snapshotLifeMs, clock.now())
 
   const failed = (why: string) => new ApiError(503, "not-made", `no base snapshot: ${why}`, 30)
 

@@ -12,6 +12,7 @@ import {
   isOurs,
   only,
   retryLater,
+  snapshotMissing,
   withDelayNote,
   withoutSandbox,
   withoutSnapshot,
@@ -65,12 +66,13 @@ const afterCreate = (
     return only({ ...booted(own, policy, at), doubt: !policy.can.uniqueNames })
   }
   if (answer.is === "missing") {
+    const { snapshot } = call
+    if (snapshot === undefined) return failedOnce(life, "the image does not exist", at)
+    const known = snapshotMissing(life, snapshot)
     // Who asked for this snapshot decides what comes next: an empty sandbox would pass for the restored one.
-    if (call.snapshot !== undefined && policy.hasSuccessors === false)
-      return only(withoutSnapshot(life))
-    const noted = call.snapshot === undefined ? [] : [notes.snapshotMissing]
-    const failed = failedOnce({ ...life, snapshot: undefined }, "the image does not exist", at)
-    return { life: failed.life, notes: [...noted, ...failed.notes] }
+    if (policy.hasSuccessors === false) return only(withoutSnapshot(known))
+    const failed = failedOnce(known, "its snapshot does not exist", at)
+    return { life: failed.life, notes: [notes.snapshotMissing, ...failed.notes] }
   }
   if (answer.is === "refused") return failedOnce(life, answer.why, at)
   if (answer.is === "blocked")

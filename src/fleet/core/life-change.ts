@@ -43,10 +43,16 @@ export const failedOnce = (life: Life, why: string, at: number): Change => {
 
 const NO_SNAPSHOT = "the snapshot does not exist"
 
+/** The answer may be wrong, after a change of the account for example, so the snapshot itself is not deleted. */
+export const snapshotMissing = (life: Life, id: string): Life => ({
+  ...life,
+  snapshot: undefined,
+  missingSnapshots: [...new Set([...(life.missingSnapshots ?? []), id])],
+})
+
 /** The sandbox is not made: there is nothing to make it from. */
 export const withoutSnapshot = (life: Life): Life => ({
   ...life,
-  snapshot: undefined,
   wanted: "asleep",
   lastError: NO_SNAPSHOT,
 })

@@ -32,6 +32,8 @@ export const lifeSchema = z.object({
   /** When the provider ends the sandbox. */
   expiresAt: z.number().optional(),
   snapshot: z.object({ id: z.string(), version: z.string().optional() }).optional(),
+  /** Snapshots that a create did not find. The fleet does not delete them while the session lives. Absent: none. */
+  missingSnapshots: z.array(z.string()).optional(),
   /** The one call under way. `dirty`: the agent has worked since it was issued. */
   pending: z
     .object({ number: z.number(), call: callSchema, since: z.number(), dirty: z.boolean() })
