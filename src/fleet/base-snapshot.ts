@@ -5,6 +5,7 @@
 import { SignJWT } from "jose"
 import { type Clock, sleep } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
+import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
 import { ApiError, gatewayAddressOf } from "./api/api-call.ts"
 import { baseName, currentBase } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
@@ -98,7 +99,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     }
     await run(ref, ["sandpiper", "hook", "pre-snapshot"])
     await run(ref, FORGET)
-    const saved = await provider.snapshot(ref, "disk", AbortSignal.timeout(BUILD_MS))
+    const saved = await provider.snapshot(ref, "disk", AbortSignal.timeout(SNAPSHOT_CALL_MS))
     if (saved.is !== "ok") throw failed("why" in saved ? saved.why : "the sandbox is gone")
     const snapshot = saved.value.id
     await store.addSnapshot({

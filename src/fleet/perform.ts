@@ -1,4 +1,5 @@
 /** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
+import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
 import type { Answer, Call } from "./core/life.ts"
 import type {
   ImageChoice,
@@ -27,7 +28,6 @@ export interface PerformOptions {
 }
 
 const CREATE_MS = 5 * 60_000
-const SNAPSHOT_MS = 10 * 60_000
 const HOOK_MS = 60_000
 
 const asAnswer = <T>(
@@ -90,7 +90,7 @@ const attempt = async (
     case "restart":
       return runHook(provider, call.ref, ["/start.sh"])
     case "snapshot": {
-      const limit = AbortSignal.timeout(SNAPSHOT_MS)
+      const limit = AbortSignal.timeout(SNAPSHOT_CALL_MS)
       const how = { ends: call.ends === true }
       const saved = await provider.snapshot(call.ref, "disk", limit, how)
       return asAnswer(saved, ({ id, isPaused }) => ({

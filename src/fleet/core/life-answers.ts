@@ -97,6 +97,22 @@ const afterSnapshot = (
     : saved
 }
 
+const MAX_HOOK_FAILURES = 3
+const MAX_RELEASES = 5
+
+/** The hook may have run. A sandbox whose hook fails again and again is saved without it. */
+const afterFailedHook = (life: Life, at: number): Life => {
+  const hookFailures = (life.hookFailures ?? 0) + 1
+  const prepared = hookFailures >= MAX_HOOK_FAILURES
+  return { ...life, prepared, preparedAt: at, hookFailures: prepared ? undefined : hookFailures }
+}
+
+/** It is tried again, since the runner sleeps for long. At last the runner wakes up by itself. */
+const afterFailedRelease = (life: Life): Life => ({
+  ...life,
+  preparedAt: life.attempts < MAX_RELEASES ? life.preparedAt : undefined,
+})
+
 export const answered = (
   life: Life,
   call: Call,
@@ -115,10 +131,15 @@ export const answered = (
       at,
       answer.is === "refused" ? undefined : answer.afterMs,
     )
-    const known = { ...later, unsure: life.unsure || (changesState && isCurrent) }
-    if (call.do === "prepare" && known.attempts >= 3) return only({ ...known, prepared: true })
+    const known = {
+      ...later,
+      unsure: life.unsure || (changesState && isCurrent),
+      // The runner may have woken up meanwhile, and then its secrets are on the disk.
+      prepared: life.prepared && call.do !== "snapshot" && call.do !== "release",
+    }
+    if (call.do === "prepare") return only(afterFailedHook(known, at))
     if (call.do === "restart") return only({ ...known, restarted: true })
-    if (call.do === "release") return only({ ...known, prepared: false })
+    if (call.do === "release") return only(afterFailedRelease(known))
     // The keeper itself says in the conversation why it has not made a call.
     if (answer.is === "blocked") return only(known)
     return answer.is === "refused" && call.do === "resume"
@@ -146,7 +167,7 @@ export const answered = (
     case "resume":
       return only(booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at))
     case "prepare":
-      return only({ ...life, prepared: !dirty })
+      return only({ ...life, prepared: !dirty, preparedAt: at, hookFailures: undefined })
     case "snapshot":
       return only(
         value.snapshot
@@ -154,12 +175,13 @@ export const answered = (
           : life,
       )
     case "release":
-      return only({ ...life, prepared: false })
+      return only({ ...life, prepared: false, preparedAt: undefined })
     case "restart":
       return only({
         ...life,
         restarted: true,
         replace: false,
+        preparedAt: undefined,
         bootBy: at + policy.relinkMs,
       })
   }

@@ -24,6 +24,8 @@ export const withoutSandbox = (life: Life): Life => ({
   expiresAt: undefined,
   bootBy: undefined,
   pausedAt: undefined,
+  preparedAt: undefined,
+  hookFailures: undefined,
 })
 
 export const gone = (life: Life): Change => {

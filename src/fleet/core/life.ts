@@ -55,8 +55,12 @@ export const lifeSchema = z.object({
   touched: z.boolean(),
   /** That work is in the snapshot. */
   saved: z.boolean(),
-  /** The hook before the snapshot has run. */
+  /** The hook before the snapshot has run for the next snapshot, and nothing was done since. */
   prepared: z.boolean(),
+  /** When that hook was last answered, or may have run: the runner sleeps until the hook after the snapshot. Absent: it is awake. */
+  preparedAt: z.number().optional(),
+  /** Failures of that hook in a row. Absent: none. */
+  hookFailures: z.number().optional(),
   /** Save and end this sandbox, then continue in a new one. */
   replace: z.boolean(),
   /** Sleep without memory: save and end instead of pausing. */
