@@ -1,6 +1,6 @@
 /** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
 import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
-import type { Answer, Call } from "./core/life.ts"
+import type { Answer, Call, Life } from "./core/life.ts"
 import type {
   ImageChoice,
   ProviderResult,
@@ -9,6 +9,7 @@ import type {
   SandboxProvider,
   SandboxSpec,
 } from "./providers/contract.ts"
+import { runnerHealth } from "./runner-health.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export interface PerformOptions {
@@ -55,6 +56,16 @@ const find = async (options: PerformOptions, session: string): Promise<Answer> =
   return { is: "ok", value: { found } }
 }
 
+/** Only the runner of a sandbox with work is asked: an unused sandbox is replaced. */
+const look = async (provider: SandboxProvider, life: Life, ref: string): Promise<Answer> => {
+  const seen = await provider.look(ref)
+  const isUnlinked = life.phase === "booting" && !life.linked && life.touched
+  if (seen.is !== "ok" || seen.value.state !== "running" || !isUnlinked)
+    return asAnswer(seen, (info) => ({ info }))
+  const health = await runnerHealth(provider, ref)
+  return { is: "ok", value: { info: seen.value, health } }
+}
+
 const attempt = async (
   options: PerformOptions,
   session: StoredSession,
@@ -78,7 +89,7 @@ const attempt = async (
     case "find":
       return find(options, session.id)
     case "probe":
-      return asAnswer(await provider.look(call.ref), (info) => ({ info }))
+      return look(provider, session.life, call.ref)
     case "pause":
       return asAnswer(await provider.pause(call.ref))
     case "resume":

@@ -4,7 +4,7 @@ import { hex } from "../lib/hmac.ts"
 import type { Call } from "./core/life.ts"
 import { assembleEnvironment } from "./core/environment.ts"
 import type { OwnSources } from "./core/link-variables.ts"
-import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
+import { GATEWAY_PORT, labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { ImageChoice, SandboxSpec } from "./providers/contract.ts"
 import type { StoredSession } from "./store/ports.ts"
@@ -27,8 +27,6 @@ export interface SandboxSpecOptions {
   /** The base snapshot of this version; undefined: sandboxes are made from the image. */
   readonly base: () => Promise<string | undefined>
 }
-
-const GATEWAY_PORT = 9000
 
 const randomHex = (): string => hex(crypto.getRandomValues(new Uint8Array(32)).buffer)
 const hashOf = async (text: string): Promise<string> =>

@@ -1,6 +1,7 @@
 /** What a handler of the fleet's HTTP API gets, and the forms of answers and errors that several handlers share. */
 import type { z } from "zod"
 import { parseJson } from "../../lib/json.ts"
+import { GATEWAY_PORT } from "../core/names.ts"
 import { redactError } from "../core/redact.ts"
 import { previewUrl, statusOf } from "../core/statuses.ts"
 import type { HubFollower } from "../follow-hub.ts"
@@ -106,8 +107,6 @@ export const viewOf = (session: StoredSession) => {
     updatedAt: session.updatedAt,
   }
 }
-
-const GATEWAY_PORT = 9000
 
 /** The address of the sandbox's gateway, fresh; undefined while there is none. */
 export const gatewayAddressOf = async (

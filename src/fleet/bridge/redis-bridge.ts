@@ -5,6 +5,7 @@
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-entry.ts"
+import { GATEWAY_PORT } from "../core/names.ts"
 import { previewUrl } from "../core/statuses.ts"
 import { redactError } from "../core/redact.ts"
 import type { SandboxProvider } from "../providers/contract.ts"
@@ -25,8 +26,6 @@ export interface RedisBridgeOptions {
 const KEEP_SECONDS = 86_400
 const REFRESH_MS = 3_600_000
 const RETRY_MS = { min: 1000, max: 60_000 }
-const GATEWAY_PORT = 9000
-
 export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const { store, provider, clock, log } = options
   /** Sessions to be written, and whether this happens although nothing has changed. */

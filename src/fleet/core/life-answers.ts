@@ -1,6 +1,6 @@
 /** What the answer of a provider's call changes in a sandbox's life. */
 import type { SandboxInfo } from "../providers/contract.ts"
-import type { Answer, Call, Life, LifePolicy } from "./life.ts"
+import type { Answer, Call, Life, LifePolicy, RunnerHealth } from "./life.ts"
 import {
   adopt,
   booted,
@@ -40,7 +40,27 @@ const afterFind = (
   return sorted.ref === undefined ? gone(sorted) : only(sorted)
 }
 
-const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: number): Change => {
+/** A runner that answers connects again by itself. One that cannot for so long is restarted all the same. */
+const UNLINKED_MS = 10 * 60_000
+
+/** When to look again at a sandbox that is let alone although its runner has no connection. Undefined: its runner is down. */
+const lookAgainAt = (
+  { touched, unlinkedAt = 0 }: Life,
+  health: RunnerHealth,
+  { relinkMs }: LifePolicy,
+  at: number,
+): number | undefined => {
+  const until = unlinkedAt + UNLINKED_MS
+  return touched && health !== "none" && at < until ? Math.min(at + relinkMs, until) : undefined
+}
+
+const afterProbe = (
+  life: Life,
+  info: SandboxInfo,
+  health: RunnerHealth,
+  policy: LifePolicy,
+  at: number,
+): Change => {
   if (info.state === "dead") return gone(life)
   const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
   if (info.state === "paused" || info.state === "stopped")
@@ -49,6 +69,8 @@ const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: numbe
   const overdue = life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
   if (!overdue) return only(known)
   if (life.wanted !== "running") return only({ ...known, bootBy: at + policy.bootMs })
+  const againAt = lookAgainAt(life, health, policy, at)
+  if (againAt !== undefined) return only({ ...known, bootBy: againAt })
   // The provider says that it runs, but its runner has not connected in time.
   return failedOnce({ ...known, replace: true }, "the runner did not connect in time", at)
 }
@@ -161,7 +183,9 @@ export const answered = (
   if (answer.is === "missing") return gone(life)
   switch (call.do) {
     case "probe":
-      return value.info ? afterProbe(life, value.info, policy, at) : only(life)
+      return value.info
+        ? afterProbe(life, value.info, value.health ?? "none", policy, at)
+        : only(life)
     case "pause":
       return only({ ...life, phase: "paused", pausedAt: at, bootBy: undefined, replace: false })
     case "resume":
@@ -183,6 +207,7 @@ export const answered = (
         replace: false,
         preparedAt: undefined,
         bootBy: at + policy.relinkMs,
+        unlinkedAt: at,
       })
   }
 }

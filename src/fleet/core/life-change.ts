@@ -24,6 +24,7 @@ export const withoutSandbox = (life: Life): Life => ({
   expiresAt: undefined,
   bootBy: undefined,
   pausedAt: undefined,
+  unlinkedAt: undefined,
   preparedAt: undefined,
   hookFailures: undefined,
 })
@@ -91,6 +92,7 @@ export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
     ...life,
     phase: runs ? "running" : "booting",
     bootBy: runs ? undefined : at + policy.bootMs,
+    unlinkedAt: runs ? undefined : at,
     pausedAt: undefined,
     unsure: false,
     restarted: false,

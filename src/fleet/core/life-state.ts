@@ -39,6 +39,7 @@ const runnerChanged = (
       ...known,
       phase: "running",
       bootBy: undefined,
+      unlinkedAt: undefined,
       // A runner that connects after all does not need to be replaced.
       replace: life.replace && mustRotate(life, at),
       failures: 0,
@@ -47,7 +48,7 @@ const runnerChanged = (
       lastError: undefined,
     }
   if (!linked && life.phase === "running" && policy.can.startsRunner)
-    return { ...known, phase: "booting", bootBy: at + policy.relinkMs }
+    return { ...known, phase: "booting", bootBy: at + policy.relinkMs, unlinkedAt: at }
   return known
 }
 

@@ -81,6 +81,8 @@ export const lifeSchema = z.object({
   /** The last use by people that is known, by the clock of the hub. Only a change counts. */
   usedAt: z.number().optional(),
   pausedAt: z.number().optional(),
+  /** Since when the runner of a sandbox that should run has no connection. Absent: it has one. */
+  unlinkedAt: z.number().optional(),
   /** How long the provider lets the sandboxes of this session be idle. Absent: as long as those of others. */
   idleMs: z.number().optional(),
 })
@@ -128,6 +130,9 @@ export interface LifePolicy {
   readonly hasSuccessors?: boolean
 }
 
+/** What the runner says at the gateway of its sandbox. `unknown`: it could not be asked. */
+export type RunnerHealth = "ok" | "none" | "unknown"
+
 /** What a call came to. `blocked`: the call was not made, since the provider refuses all creates at the moment. */
 export type Answer =
   | ProviderResult<{
@@ -137,6 +142,8 @@ export type Answer =
       readonly image?: string
       readonly found?: readonly SandboxInfo[]
       readonly info?: SandboxInfo
+      /** With `info`, of a sandbox whose runner has lost its connection. */
+      readonly health?: RunnerHealth
       readonly snapshot?: { readonly id: string; readonly version?: string }
       /** The snapshot has paused the sandbox. */
       readonly isPaused?: boolean

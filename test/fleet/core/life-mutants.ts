@@ -113,6 +113,10 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "a runner that answers counts as down",
+    edits: [edit("life-answers.ts", 'touched && health !== "none" &&', "health === undefined &&")],
+  },
+  {
     name: "a runner of an earlier generation is believed",
     edits: [
       edit(
