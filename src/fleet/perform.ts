@@ -17,7 +17,7 @@ export interface PerformOptions {
   readonly deployment: string
   readonly idleMs: number
   readonly lifeMs: number
-  /** The version of the runtime in new snapshots. */
+  /** The version of this program, which is that of the runtime in the image. */
   readonly version: string
   /** The spec of the next sandbox. Its runner token is valid from now on, and no earlier one. */
   readonly specOf: (
@@ -30,6 +30,7 @@ export interface PerformOptions {
 
 const CREATE_MS = 5 * 60_000
 const HOOK_MS = 60_000
+const VERSION_MS = 10_000
 
 const asAnswer = <T>(
   result: ProviderResult<T>,
@@ -54,6 +55,25 @@ const find = async (options: PerformOptions, session: string): Promise<Answer> =
   const { provider, deployment } = options
   for await (const info of provider.list({ deployment, session })) found.push(info)
   return { is: "ok", value: { found } }
+}
+
+/**
+ * The version of the runtime that the next sandbox gets with this disk. A disk that was restored may have an older one than
+ * this program, or the same if the provider brings the program itself, so the sandbox is asked.
+ */
+const runtimeVersion = async (
+  { provider, version }: PerformOptions,
+  { snapshot }: Life,
+  ref: string,
+): Promise<string | undefined> => {
+  const made = snapshot ? snapshot.version : version
+  if (!provider.can.exec) return made
+  const command = { argv: ["sandpiper", "--version"] }
+  const said = await provider
+    .exec(ref, command, AbortSignal.timeout(VERSION_MS))
+    .catch(() => undefined)
+  const text = said?.is === "ok" && said.value.exitCode === 0 ? said.value.stdout : ""
+  return /^sandpiper (\d[\w.-]{0,60})/.exec(text)?.[1] ?? made
 }
 
 /** Only the runner of a sandbox with work is asked: an unused sandbox is replaced. */
@@ -101,11 +121,12 @@ const attempt = async (
     case "restart":
       return runHook(provider, call.ref, ["/start.sh"])
     case "snapshot": {
+      const version = await runtimeVersion(options, session.life, call.ref)
       const limit = AbortSignal.timeout(SNAPSHOT_CALL_MS)
       const how = { ends: call.ends === true }
       const saved = await provider.snapshot(call.ref, "disk", limit, how)
       return asAnswer(saved, ({ id, isPaused }) => ({
-        snapshot: { id, version: options.version },
+        snapshot: { id, ...(version !== undefined && { version }) },
         ...(isPaused && { isPaused }),
       }))
     }
