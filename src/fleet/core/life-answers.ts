@@ -99,8 +99,11 @@ const afterCreate = (
   if (answer.is === "refused") return failedOnce(life, answer.why, at)
   if (answer.is === "blocked")
     return only({ ...life, lastError: answer.why, retryAt: at + answer.afterMs })
-  const why = answer.is === "unknown" ? answer.why : "the provider named no sandbox"
-  return withDelayNote({ ...retryLater(life, why, at, undefined), doubt: true }, call, why)
+  const { why, afterMs } =
+    answer.is === "unknown"
+      ? { why: answer.why, afterMs: answer.afterMs }
+      : { why: "the provider named no sandbox", afterMs: undefined }
+  return withDelayNote({ ...retryLater(life, why, at, afterMs), doubt: true }, call, why)
 }
 
 const afterSnapshot = (

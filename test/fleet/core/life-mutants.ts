@@ -22,9 +22,7 @@ const edit = (file: string, text: string, replacement: string) => ({ file, text,
 export const mutants: readonly Mutant[] = [
   {
     name: "a create in doubt is repeated without a look",
-    edits: [
-      edit("life-answers.ts", "at, undefined), doubt: true }", "at, undefined), doubt: false }"),
-    ],
+    edits: [edit("life-answers.ts", "at, afterMs), doubt: true }", "at, afterMs), doubt: false }")],
   },
   {
     name: "the create of a dead replica is not looked for",

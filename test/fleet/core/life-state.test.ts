@@ -440,6 +440,16 @@ describe("what cannot be brought back", () => {
     expect(scene.want("running", at + 1)?.do).toBe("create")
   })
 
+  test("a create is repeated when the provider allows it again, and not before", () => {
+    const scene = newScene({})
+    scene.want("running", 0)
+    expect(scene.answer({ is: "unknown", why: "429", afterMs: 60_000 }, 1)).toBeUndefined()
+    expect(scene.due(1)).toBe(60_001)
+    expect(scene.feed({ type: "due", at: 60_000 })).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 60_001 })?.call.do).toBe("find")
+    expect(scene.answer(ok({ found: [] }), 60_002)?.do).toBe("create")
+  })
+
   test("a sandbox that cannot be resumed is tried again after growing delays, and the session is told once", () => {
     const scene = newScene({ supportsPause: true })
     scene.want("running", 0)
