@@ -5,6 +5,7 @@
 import { SignJWT } from "jose"
 import { type Clock, sleep } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
+import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
 import { ApiError, gatewayAddressOf } from "./api/api-call.ts"
 import { baseName, currentBase } from "./core/base-snapshots.ts"
 import { workspaceVolume } from "./core/names.ts"
@@ -51,7 +52,9 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
   const { store, keeper, hub, provider, clock, log, runtimeKey } = options
 
   const current: BaseSnapshots["current"] = async () =>
-    currentBase(await store.snapshots(), runtimeKey, provider.can.snapshotLifeMs, clock.now())
+    provider.can.snapshot === "none"
+      ? undefined
+      : currentBase(await store.snapshots(), runtimeKey, provider.can.snapshotLifeMs, clock.now())
 
   const failed = (why: string) => new ApiError(503, "not-made", `no base snapshot: ${why}`, 30)
 
@@ -96,7 +99,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
     }
     await run(ref, ["sandpiper", "hook", "pre-snapshot"])
     await run(ref, FORGET)
-    const saved = await provider.snapshot(ref, "disk", AbortSignal.timeout(BUILD_MS))
+    const saved = await provider.snapshot(ref, "disk", AbortSignal.timeout(SNAPSHOT_CALL_MS))
     if (saved.is !== "ok") throw failed("why" in saved ? saved.why : "the sandbox is gone")
     const snapshot = saved.value.id
     await store.addSnapshot({

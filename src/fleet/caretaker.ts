@@ -6,7 +6,7 @@
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { basesToRemove, isBaseName } from "./core/base-snapshots.ts"
-import { mustRenew, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
+import { mustRenew, snapshotsOf, snapshotsToRemove, type StoredSnapshot } from "./core/snapshots.ts"
 import { createEndedSessions } from "./ended-sessions.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
@@ -84,6 +84,7 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
   ): Promise<void> => {
     const state = {
       current: life.snapshot?.id,
+      missing: life.missingSnapshots ?? [],
       hasEnded: life.phase === "ended",
       lifeMs: provider.can.snapshotLifeMs,
     }
@@ -150,7 +151,7 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
     for (const id of basesToRemove(snapshots, options.runtimeKey, snapshotLifeMs, clock.now()))
       await removeSnapshot("base", id)
     const present = new Set(sessions.map(({ id }) => id))
-    const used = new Set(sessions.flatMap(({ life }) => life.snapshot?.id ?? []))
+    const used = new Set(sessions.flatMap(({ life }) => snapshotsOf(life)))
     for (const [id, own] of bySession)
       if (!present.has(id) && !isBaseName(id))
         await tidySnapshotsOfOther(id, own, used).catch(failedFor(id))

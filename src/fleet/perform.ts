@@ -1,5 +1,6 @@
 /** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
-import type { Answer, Call } from "./core/life.ts"
+import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
+import type { Answer, Call, Life } from "./core/life.ts"
 import type {
   ImageChoice,
   ProviderResult,
@@ -8,6 +9,7 @@ import type {
   SandboxProvider,
   SandboxSpec,
 } from "./providers/contract.ts"
+import { runnerHealth } from "./runner-health.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export interface PerformOptions {
@@ -15,7 +17,7 @@ export interface PerformOptions {
   readonly deployment: string
   readonly idleMs: number
   readonly lifeMs: number
-  /** The version of the runtime in new snapshots. */
+  /** The version of this program, which is that of the runtime in the image. */
   readonly version: string
   /** The spec of the next sandbox. Its runner token is valid from now on, and no earlier one. */
   readonly specOf: (
@@ -27,8 +29,8 @@ export interface PerformOptions {
 }
 
 const CREATE_MS = 5 * 60_000
-const SNAPSHOT_MS = 10 * 60_000
 const HOOK_MS = 60_000
+const VERSION_MS = 10_000
 
 const asAnswer = <T>(
   result: ProviderResult<T>,
@@ -55,6 +57,35 @@ const find = async (options: PerformOptions, session: string): Promise<Answer> =
   return { is: "ok", value: { found } }
 }
 
+/**
+ * The version of the runtime that the next sandbox gets with this disk. A disk that was restored may have an older one than
+ * this program, or the same if the provider brings the program itself, so the sandbox is asked.
+ */
+const runtimeVersion = async (
+  { provider, version }: PerformOptions,
+  { snapshot }: Life,
+  ref: string,
+): Promise<string | undefined> => {
+  const made = snapshot ? snapshot.version : version
+  if (!provider.can.exec) return made
+  const command = { argv: ["sandpiper", "--version"] }
+  const said = await provider
+    .exec(ref, command, AbortSignal.timeout(VERSION_MS))
+    .catch(() => undefined)
+  const text = said?.is === "ok" && said.value.exitCode === 0 ? said.value.stdout : ""
+  return /^sandpiper (\d[\w.-]{0,60})/.exec(text)?.[1] ?? made
+}
+
+/** Only the runner of a sandbox with work is asked: an unused sandbox is replaced. */
+const look = async (provider: SandboxProvider, life: Life, ref: string): Promise<Answer> => {
+  const seen = await provider.look(ref)
+  const isUnlinked = life.phase === "booting" && !life.linked && life.touched
+  if (seen.is !== "ok" || seen.value.state !== "running" || !isUnlinked)
+    return asAnswer(seen, (info) => ({ info }))
+  const health = await runnerHealth(provider, ref)
+  return { is: "ok", value: { info: seen.value, health } }
+}
+
 const attempt = async (
   options: PerformOptions,
   session: StoredSession,
@@ -78,7 +109,7 @@ const attempt = async (
     case "find":
       return find(options, session.id)
     case "probe":
-      return asAnswer(await provider.look(call.ref), (info) => ({ info }))
+      return look(provider, session.life, call.ref)
     case "pause":
       return asAnswer(await provider.pause(call.ref))
     case "resume":
@@ -90,11 +121,12 @@ const attempt = async (
     case "restart":
       return runHook(provider, call.ref, ["/start.sh"])
     case "snapshot": {
-      const limit = AbortSignal.timeout(SNAPSHOT_MS)
+      const version = await runtimeVersion(options, session.life, call.ref)
+      const limit = AbortSignal.timeout(SNAPSHOT_CALL_MS)
       const how = { ends: call.ends === true }
       const saved = await provider.snapshot(call.ref, "disk", limit, how)
       return asAnswer(saved, ({ id, isPaused }) => ({
-        snapshot: { id, version: options.version },
+        snapshot: { id, ...(version !== undefined && { version }) },
         ...(isPaused && { isPaused }),
       }))
     }

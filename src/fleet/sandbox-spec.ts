@@ -4,10 +4,9 @@ import { hex } from "../lib/hmac.ts"
 import type { Call } from "./core/life.ts"
 import { assembleEnvironment } from "./core/environment.ts"
 import type { OwnSources } from "./core/link-variables.ts"
-import { labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
+import { GATEWAY_PORT, labelsOf, sandboxName, workspaceVolume } from "./core/names.ts"
 import type { HubPort } from "./hub-port.ts"
 import type { ImageChoice, SandboxSpec } from "./providers/contract.ts"
-import { GATEWAY_PORT } from "./providers/public-gateway.ts"
 import type { StoredSession } from "./store/ports.ts"
 
 export type EnvironmentOf = (tenant: string) => OwnSources

@@ -1,6 +1,7 @@
 /** Compares what the provider has with what the store knows, and ends what belongs to no session. */
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../lib/log.ts"
+import { snapshotsOf } from "./core/snapshots.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Metrics } from "./metrics.ts"
 import type { SandboxInfo, SandboxProvider, SnapshotInfo } from "./providers/contract.ts"
@@ -56,7 +57,7 @@ export const createSweeper = (options: SweeperOptions): Sweeper => {
       found.push(snapshot)
     const known = new Set([
       ...(await store.snapshots()).map(({ id }) => id),
-      ...(await store.present()).flatMap(({ life }) => life.snapshot?.id ?? []),
+      ...(await store.present()).flatMap(({ life }) => snapshotsOf(life)),
     ])
     return found
       .filter(({ id, createdAt }) => !known.has(id) && clock.now() - createdAt >= SNAPSHOT_GRACE_MS)

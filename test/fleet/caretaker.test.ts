@@ -207,7 +207,7 @@ describe("the limits of an owner's creates and minutes", () => {
 describe("snapshots that are not needed", () => {
   const at = 100 * DAY
   const snapshot = (id: string, age: number) => ({ id, session: "s", createdAt: at - age })
-  const state = { current: "new", hasEnded: false, lifeMs: undefined }
+  const state = { current: "new", missing: [], hasEnded: false, lifeMs: undefined }
 
   test("the current one and one younger than a day stay; older and third ones go", () => {
     expect(snapshotsToRemove([snapshot("new", 1), snapshot("old", 2)], state, at)).toEqual([])
@@ -223,6 +223,18 @@ describe("snapshots that are not needed", () => {
     expect(snapshotsToRemove([snapshot("new", 1000)], ended, at)).toEqual([])
     const expired = { ...state, lifeMs: 30 * DAY }
     expect(snapshotsToRemove([snapshot("new", 30 * DAY)], expired, at)).toEqual(["new"])
+  })
+
+  test("a snapshot that a create did not find stays while its session lives", () => {
+    const found = { ...state, missing: ["old", "older"] }
+    const three = [snapshot("new", 2 * DAY), snapshot("old", 3 * DAY), snapshot("older", 4 * DAY)]
+    expect(snapshotsToRemove(three, found, at)).toEqual([])
+    expect(snapshotsToRemove(three, { ...found, hasEnded: true }, at)).toEqual([
+      "new",
+      "old",
+      "older",
+    ])
+    expect(snapshotsToRemove(three, { ...found, lifeMs: 4 * DAY }, at)).toEqual(["older"])
   })
 
   test("the current snapshot of a living session is never removed while the provider keeps it", () => {
@@ -319,6 +331,47 @@ describe("a round of the caretaker", () => {
     await round()
     expect(removed.toSorted()).toEqual(["of-gone", "older-of-gone"])
     expect(await kept()).toEqual(["of-stays", "of-the-base", "taken-over"])
+  })
+
+  test("a snapshot that a create did not find is not deleted at the provider before its session ends", async () => {
+    const store = openSqliteStore(":memory:")
+    const clock = createManualClock(1000 * DAY)
+    const removed: string[] = []
+    const inner = memoryProvider()
+    const provider: SandboxProvider = {
+      ...inner,
+      // As with the credentials of another account.
+      create: async (spec, limit) =>
+        spec.image.kind === "snapshot" ? { is: "missing" } : inner.create(spec, limit),
+      removeSnapshot: async (id) => {
+        removed.push(id)
+        return { is: "ok", value: undefined }
+      },
+    }
+    await put(store, "s", { snapshot: { id: "saved" } }, 0)
+    await put(store, "copy", { snapshot: { id: "of-another" } }, 0)
+    await store.addSnapshot({ id: "saved", session: "s", createdAt: 0 })
+    await store.addSnapshot({ id: "of-another", session: "forgotten", createdAt: 0 })
+    const { keeper, notes } = await keeperOn(store, provider, "r1", { clock })
+    const limit = AbortSignal.timeout(60_000)
+    for (const id of ["s", "copy"]) {
+      await keeper.want(id, "running")
+      await keeper.waitFor(id, ({ life }) => !life.pending, limit)
+    }
+    clock.advance(60_000)
+    await keeper.tick()
+    await keeper.waitFor("s", ({ life }) => life.phase === "running", limit)
+    expect(notes.filter((text) => text.startsWith("The snapshot of this session"))).toHaveLength(2)
+    const { round } = testCaretaker({ store, provider, clock })
+    await round()
+    expect(removed).toEqual([])
+    for (const id of ["s", "copy"]) {
+      await keeper.want(id, "ended")
+      await keeper.waitFor(id, ({ life }) => life.phase === "ended", limit)
+    }
+    await round()
+    expect(removed.toSorted()).toEqual(["of-another", "saved"])
+    await keeper.stop()
   })
 
   test("busy sandboxes are kept alive every ten minutes by one replica, snapshots and volumes are removed in time", async () => {

@@ -24,6 +24,8 @@ export interface ContractSubject {
   readonly missingRef: string
   /** A snapshot id in the provider's form that belongs to no snapshot. */
   readonly missingSnapshot: string
+  /** The first request of a create from a snapshot reads that snapshot: its "not found" is the service's word. */
+  readonly readsSnapshotFirst?: true
   /** Requests that change something, counted by the double. Absent: the state of the sandboxes is compared only. */
   readonly writes?: () => number
   /** Present for a provider that speaks over a transport. */

@@ -23,12 +23,13 @@ const faultKinds = [
   "too-many",
   "error",
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+/** `not-found`: a 404 in the words of the service. */
+export type FaultKind = (typeof faultKinds)[number] | "not-found"
 
 export interface FaultSwitch {
   /**
    * The next `skip` requests pass; all later ones get the fault until `clear`. `too-many` is a 429 with `Retry-After: 7`,
-   * `error` a 500. The texts of both contain the credentials that the service has received.
+   * `error` a 500. The texts of both contain the credentials that the service has received. Only one request gets `not-found`.
    */
   readonly set: (kind: FaultKind, skip: number) => void
   /** Also ends requests that hang. */
@@ -261,6 +262,43 @@ export const describeFaults = (subjectOf: () => ContractSubject, can: Capabiliti
         })
       }
     }
+
+    if (can.snapshot !== "none")
+      test("a create from a snapshot that exists does not say missing, whichever of its requests is answered with not found", async () => {
+        const saved: FaultyCall = {
+          name: "create",
+          isSupported: () => true,
+          prepare: async (attempt) => {
+            await startOne(attempt)
+            attempt.snapshot = valueOf(
+              await subject.provider.snapshot(attempt.ref, "disk", limit()),
+            ).id
+            isOk(await subject.provider.terminate(attempt.ref))
+          },
+          run: ({ session, snapshot, limit: signal }) =>
+            subject.provider.create(
+              contractSpec(subject, session, {
+                generation: 2,
+                image: { kind: "snapshot", id: snapshot },
+                volumes: can.volumes ? [{ name: `volume-${session}`, path: "/data" }] : [],
+              }),
+              signal,
+            ),
+          after: async () => {},
+        }
+        const plain = await attemptOf(saved, limit())
+        const before = faults.requests()
+        isOk(await saved.run(plain))
+        const requests = faults.requests() - before
+        await cleanUp(plain)
+        for (let skip = subject.readsSnapshotFirst ? 1 : 0; skip < requests; skip++) {
+          const attempt = await attemptOf(saved, limit())
+          const run = () => saved.run(attempt)
+          const result = await withFault("not-found", skip, run, () => {})
+          expect(result.is).not.toBe("missing")
+          await cleanUp(attempt)
+        }
+      })
 
     for (const kind of faultKinds) {
       test(`a list with the fault ${kind} throws instead of being shorter`, async () => {

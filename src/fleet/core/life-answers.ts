@@ -1,6 +1,6 @@
 /** What the answer of a provider's call changes in a sandbox's life. */
 import type { SandboxInfo } from "../providers/contract.ts"
-import type { Answer, Call, Life, LifePolicy } from "./life.ts"
+import type { Answer, Call, Life, LifePolicy, RunnerHealth } from "./life.ts"
 import {
   adopt,
   booted,
@@ -12,6 +12,7 @@ import {
   isOurs,
   only,
   retryLater,
+  snapshotMissing,
   withDelayNote,
   withoutSandbox,
   withoutSnapshot,
@@ -39,7 +40,27 @@ const afterFind = (
   return sorted.ref === undefined ? gone(sorted, policy) : only(sorted)
 }
 
-const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: number): Change => {
+/** A runner that answers connects again by itself. One that cannot for so long is restarted all the same. */
+const UNLINKED_MS = 10 * 60_000
+
+/** When to look again at a sandbox that is let alone although its runner has no connection. Undefined: its runner is down. */
+const lookAgainAt = (
+  { touched, unlinkedAt = 0 }: Life,
+  health: RunnerHealth,
+  { relinkMs }: LifePolicy,
+  at: number,
+): number | undefined => {
+  const until = unlinkedAt + UNLINKED_MS
+  return touched && health !== "none" && at < until ? Math.min(at + relinkMs, until) : undefined
+}
+
+const afterProbe = (
+  life: Life,
+  info: SandboxInfo,
+  health: RunnerHealth,
+  policy: LifePolicy,
+  at: number,
+): Change => {
   if (info.state === "dead") return gone(life, policy)
   const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
   if (info.state === "paused" || info.state === "stopped")
@@ -48,6 +69,8 @@ const afterProbe = (life: Life, info: SandboxInfo, policy: LifePolicy, at: numbe
   const overdue = life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
   if (!overdue) return only(known)
   if (life.wanted !== "running") return only({ ...known, bootBy: at + policy.bootMs })
+  const againAt = lookAgainAt(life, health, policy, at)
+  if (againAt !== undefined) return only({ ...known, bootBy: againAt })
   // The provider says that it runs, but its runner has not connected in time.
   return failedOnce({ ...known, replace: true }, "the runner did not connect in time", at)
 }
@@ -65,18 +88,22 @@ const afterCreate = (
     return only({ ...booted(own, policy, at), doubt: !policy.can.uniqueNames })
   }
   if (answer.is === "missing") {
+    const { snapshot } = call
+    if (snapshot === undefined) return failedOnce(life, "the image does not exist", at)
+    const known = snapshotMissing(life, snapshot)
     // Who asked for this snapshot decides what comes next: an empty sandbox would pass for the restored one.
-    if (call.snapshot !== undefined && policy.hasSuccessors === false)
-      return only(withoutSnapshot(life))
-    const noted = call.snapshot === undefined ? [] : [notes.snapshotMissing]
-    const failed = failedOnce({ ...life, snapshot: undefined }, "the image does not exist", at)
-    return { life: failed.life, notes: [...noted, ...failed.notes] }
+    if (policy.hasSuccessors === false) return only(withoutSnapshot(known))
+    const failed = failedOnce(known, "its snapshot does not exist", at)
+    return { life: failed.life, notes: [notes.snapshotMissing, ...failed.notes] }
   }
   if (answer.is === "refused") return failedOnce(life, answer.why, at)
   if (answer.is === "blocked")
     return only({ ...life, lastError: answer.why, retryAt: at + answer.afterMs })
-  const why = answer.is === "unknown" ? answer.why : "the provider named no sandbox"
-  return withDelayNote({ ...retryLater(life, why, at, undefined), doubt: true }, call, why)
+  const { why, afterMs } =
+    answer.is === "unknown"
+      ? { why: answer.why, afterMs: answer.afterMs }
+      : { why: "the provider named no sandbox", afterMs: undefined }
+  return withDelayNote({ ...retryLater(life, why, at, afterMs), doubt: true }, call, why)
 }
 
 const afterSnapshot = (
@@ -94,6 +121,22 @@ const afterSnapshot = (
     ? { ...saved, phase: "paused", pausedAt: at, bootBy: undefined }
     : saved
 }
+
+const MAX_HOOK_FAILURES = 3
+const MAX_RELEASES = 5
+
+/** The hook may have run. A sandbox whose hook fails again and again is saved without it. */
+const afterFailedHook = (life: Life, at: number): Life => {
+  const hookFailures = (life.hookFailures ?? 0) + 1
+  const prepared = hookFailures >= MAX_HOOK_FAILURES
+  return { ...life, prepared, preparedAt: at, hookFailures: prepared ? undefined : hookFailures }
+}
+
+/** It is tried again, since the runner sleeps for long. At last the runner wakes up by itself. */
+const afterFailedRelease = (life: Life): Life => ({
+  ...life,
+  preparedAt: life.attempts < MAX_RELEASES ? life.preparedAt : undefined,
+})
 
 export const answered = (
   life: Life,
@@ -113,10 +156,15 @@ export const answered = (
       at,
       answer.is === "refused" ? undefined : answer.afterMs,
     )
-    const known = { ...later, unsure: life.unsure || (changesState && isCurrent) }
-    if (call.do === "prepare" && known.attempts >= 3) return only({ ...known, prepared: true })
+    const known = {
+      ...later,
+      unsure: life.unsure || (changesState && isCurrent),
+      // The runner may have woken up meanwhile, and then its secrets are on the disk.
+      prepared: life.prepared && call.do !== "snapshot" && call.do !== "release",
+    }
+    if (call.do === "prepare") return only(afterFailedHook(known, at))
     if (call.do === "restart") return only({ ...known, restarted: true })
-    if (call.do === "release") return only({ ...known, prepared: false })
+    if (call.do === "release") return only(afterFailedRelease(known))
     // The keeper itself says in the conversation why it has not made a call.
     if (answer.is === "blocked") return only(known)
     return answer.is === "refused" && call.do === "resume"
@@ -138,13 +186,15 @@ export const answered = (
   if (answer.is === "missing") return gone(life, policy)
   switch (call.do) {
     case "probe":
-      return value.info ? afterProbe(life, value.info, policy, at) : only(life)
+      return value.info
+        ? afterProbe(life, value.info, value.health ?? "none", policy, at)
+        : only(life)
     case "pause":
       return only({ ...life, phase: "paused", pausedAt: at, bootBy: undefined, replace: false })
     case "resume":
       return only(booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at))
     case "prepare":
-      return only({ ...life, prepared: !dirty })
+      return only({ ...life, prepared: !dirty, preparedAt: at, hookFailures: undefined })
     case "snapshot":
       return only(
         value.snapshot
@@ -152,13 +202,15 @@ export const answered = (
           : life,
       )
     case "release":
-      return only({ ...life, prepared: false })
+      return only({ ...life, prepared: false, preparedAt: undefined })
     case "restart":
       return only({
         ...life,
         restarted: true,
         replace: false,
+        preparedAt: undefined,
         bootBy: at + policy.relinkMs,
+        unlinkedAt: at,
       })
   }
 }

@@ -24,6 +24,9 @@ export const withoutSandbox = (life: Life): Life => ({
   expiresAt: undefined,
   bootBy: undefined,
   pausedAt: undefined,
+  unlinkedAt: undefined,
+  preparedAt: undefined,
+  hookFailures: undefined,
 })
 
 export const gone = (life: Life, { hasFiles = true }: LifePolicy): Change => {
@@ -43,10 +46,16 @@ export const failedOnce = (life: Life, why: string, at: number): Change => {
 
 const NO_SNAPSHOT = "the snapshot does not exist"
 
+/** The answer may be wrong, after a change of the account for example, so the snapshot itself is not deleted. */
+export const snapshotMissing = (life: Life, id: string): Life => ({
+  ...life,
+  snapshot: undefined,
+  missingSnapshots: [...new Set([...(life.missingSnapshots ?? []), id])],
+})
+
 /** The sandbox is not made: there is nothing to make it from. */
 export const withoutSnapshot = (life: Life): Life => ({
   ...life,
-  snapshot: undefined,
   wanted: "asleep",
   lastError: NO_SNAPSHOT,
 })
@@ -83,6 +92,7 @@ export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
     ...life,
     phase: runs ? "running" : "booting",
     bootBy: runs ? undefined : at + policy.bootMs,
+    unlinkedAt: runs ? undefined : at,
     pausedAt: undefined,
     unsure: false,
     restarted: false,

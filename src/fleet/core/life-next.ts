@@ -1,4 +1,5 @@
 /** Decides the next call of a sandbox's life: one at a time, doubt and strays first. */
+import { SNAPSHOT_BEGIN_MS } from "../../wire/snapshot-times.ts"
 import type { Call, Life, LifePolicy } from "./life.ts"
 
 /** Before the provider's end of a sandbox: when the session moves at the next idle moment, and when it is saved anyway. */
@@ -22,18 +23,27 @@ const canSave = ({ can }: LifePolicy): boolean => can.snapshot !== "none"
 const hasPrompts = ({ wanted, waits, idleAt }: Life, at: number): boolean =>
   wanted === "asleep" && waits === true && idleAt !== undefined && at < idleAt
 
+const isPrepared = ({ prepared, preparedAt }: Life, at: number): boolean =>
+  prepared && preparedAt !== undefined && at < preparedAt + SNAPSHOT_BEGIN_MS
+
+/** The runner sleeps for a snapshot, and there is work for it. Before a forced end it stays asleep: there is no time for work. */
+const release = (life: Life, ref: string, { can }: LifePolicy): Call | undefined =>
+  (life.prepared || life.preparedAt !== undefined) && life.linked && can.exec && !life.replace
+    ? { do: "release", ref }
+    : undefined
+
 /** Ends or pauses the sandbox without losing work. Undefined: not possible now. */
 const leave = (life: Life, ref: string, policy: LifePolicy, at: number): Call | undefined => {
   const { can } = policy
   const forced = mustSave(life, at) && !life.rescued
-  if (life.busy && !forced) return undefined
-  if (hasPrompts(life, at) && !forced) return undefined
+  if (life.busy && !forced) return release(life, ref, policy)
+  if (hasPrompts(life, at) && !forced) return release(life, ref, policy)
   const pauses = can.supportsPause && (!life.replace || can.snapshot === "pause")
   if (!life.busy && pauses && !(life.deep && canSave(policy))) return { do: "pause", ref }
   if (!life.busy && (!life.touched || life.saved)) return { do: "terminate", ref }
   if (!canSave(policy)) return undefined
   // A snapshot that stops or pauses the sandbox would end a turn: the hook that ends turns properly has to run first.
-  if (!life.prepared && can.exec && life.linked) return { do: "prepare", ref }
+  if (!isPrepared(life, at) && can.exec && life.linked) return { do: "prepare", ref }
   if (life.busy && can.snapshot !== "copy") return undefined
   const ends = life.wanted === "asleep" && life.deep && !life.busy
   return { do: "snapshot", ref, ...(ends && { ends }) }
@@ -60,8 +70,7 @@ const whenWantedRunning = (
       ? rescue(life, ref, policy)
       : leave(life, ref, policy, at)
   }
-  if (life.prepared && life.linked && policy.can.exec) return { do: "release", ref }
-  return overdue(life, at) ? { do: "probe", ref } : undefined
+  return release(life, ref, policy) ?? (overdue(life, at) ? { do: "probe", ref } : undefined)
 }
 
 const overdue = (life: Life, at: number): boolean =>

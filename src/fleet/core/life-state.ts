@@ -39,6 +39,7 @@ const runnerChanged = (
       ...known,
       phase: "running",
       bootBy: undefined,
+      unlinkedAt: undefined,
       // A runner that connects after all does not need to be replaced.
       replace: life.replace && mustRotate(life, at),
       failures: 0,
@@ -47,7 +48,7 @@ const runnerChanged = (
       lastError: undefined,
     }
   if (!linked && life.phase === "running" && policy.can.startsRunner)
-    return { ...known, phase: "booting", bootBy: at + policy.relinkMs }
+    return { ...known, phase: "booting", bootBy: at + policy.relinkMs, unlinkedAt: at }
   return known
 }
 
@@ -142,8 +143,8 @@ const apply = (life: Life, event: LifeEvent, policy: LifePolicy): Change => {
         return only(answeredLate(life, event.call, event.answer, policy, at))
       const { dirty } = life.pending
       const free = { ...life, pending: undefined, retryAt: undefined }
-      // A look that succeeds between two failed calls of another kind does not make their delays short again.
-      const isLook = event.call.do === "probe" || event.call.do === "find"
+      // A call that succeeds before each failure of another one does not make the delays of that one short again.
+      const isLook = ["probe", "find", "prepare"].includes(event.call.do)
       const settled = event.answer.is === "ok" || event.answer.is === "missing"
       return answered(
         settled && !isLook ? { ...free, attempts: 0 } : free,
@@ -156,10 +157,14 @@ const apply = (life: Life, event: LifeEvent, policy: LifePolicy): Change => {
     }
     case "lost": {
       if (event.number !== life.pending?.number) return only(life)
-      const create = life.pending.call.do === "create"
+      const { call } = life.pending
+      const create = call.do === "create"
       return only({
         ...life,
         pending: undefined,
+        // The hook may have run, and the runner may have woken up since.
+        ...(call.do === "prepare" && { preparedAt: at }),
+        prepared: life.prepared && call.do !== "snapshot" && call.do !== "release",
         doubt: life.doubt || create,
         unsure: life.unsure || (!create && life.ref !== undefined),
       })

@@ -32,6 +32,8 @@ export const lifeSchema = z.object({
   /** When the provider ends the sandbox. */
   expiresAt: z.number().optional(),
   snapshot: z.object({ id: z.string(), version: z.string().optional() }).optional(),
+  /** Snapshots that a create did not find. The fleet does not delete them while the session lives. Absent: none. */
+  missingSnapshots: z.array(z.string()).optional(),
   /** The one call under way. `dirty`: the agent has worked since it was issued. */
   pending: z
     .object({ number: z.number(), call: callSchema, since: z.number(), dirty: z.boolean() })
@@ -53,8 +55,12 @@ export const lifeSchema = z.object({
   touched: z.boolean(),
   /** That work is in the snapshot. */
   saved: z.boolean(),
-  /** The hook before the snapshot has run. */
+  /** The hook before the snapshot has run for the next snapshot, and nothing was done since. */
   prepared: z.boolean(),
+  /** When that hook was last answered, or may have run: the runner sleeps until the hook after the snapshot. Absent: it is awake. */
+  preparedAt: z.number().optional(),
+  /** Failures of that hook in a row. Absent: none. */
+  hookFailures: z.number().optional(),
   /** Save and end this sandbox, then continue in a new one. */
   replace: z.boolean(),
   /** Sleep without memory: save and end instead of pausing. */
@@ -75,6 +81,8 @@ export const lifeSchema = z.object({
   /** The last use by people that is known, by the clock of the hub. Only a change counts. */
   usedAt: z.number().optional(),
   pausedAt: z.number().optional(),
+  /** Since when the runner of a sandbox that should run has no connection. Absent: it has one. */
+  unlinkedAt: z.number().optional(),
   /** How long the provider lets the sandboxes of this session be idle. Absent: as long as those of others. */
   idleMs: z.number().optional(),
 })
@@ -124,6 +132,9 @@ export interface LifePolicy {
   readonly hasFiles?: boolean
 }
 
+/** What the runner says at the gateway of its sandbox. `unknown`: it could not be asked. */
+export type RunnerHealth = "ok" | "none" | "unknown"
+
 /** What a call came to. `blocked`: the call was not made, since the provider refuses all creates at the moment. */
 export type Answer =
   | ProviderResult<{
@@ -133,6 +144,8 @@ export type Answer =
       readonly image?: string
       readonly found?: readonly SandboxInfo[]
       readonly info?: SandboxInfo
+      /** With `info`, of a sandbox whose runner has lost its connection. */
+      readonly health?: RunnerHealth
       readonly snapshot?: { readonly id: string; readonly version?: string }
       /** The snapshot has paused the sandbox. */
       readonly isPaused?: boolean

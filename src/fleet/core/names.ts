@@ -1,6 +1,9 @@
 /** Names and labels of sandboxes and volumes. Pure: the digest is a parameter. */
 import type { SandboxLabels } from "../providers/contract.ts"
 
+/** The port of the gateway in a sandbox. */
+export const GATEWAY_PORT = 9000
+
 /** Letters, digits and dashes: every provider accepts it. The digest keeps different ids apart. */
 export const sandboxName = (
   session: string,

@@ -1,4 +1,5 @@
 /** Which snapshots of a session are removed. Pure. */
+import type { Life } from "./life.ts"
 
 export interface StoredSnapshot {
   readonly id: string
@@ -11,10 +12,16 @@ export interface StoredSnapshot {
 export interface SnapshotState {
   /** The one that the next sandbox is made from. */
   readonly current: string | undefined
+  /** Those that a create did not find. The answer may have been wrong: they stay while the session lives. */
+  readonly missing: readonly string[]
   readonly hasEnded: boolean
   /** How long the provider keeps a snapshot. */
   readonly lifeMs: number | undefined
 }
+
+/** Those that a session that lives may still need. */
+export const snapshotsOf = ({ snapshot, missingSnapshots = [] }: Life): readonly string[] =>
+  snapshot ? [snapshot.id, ...missingSnapshots] : missingSnapshots
 
 const DAY_MS = 86_400_000
 const KEPT = 2
@@ -24,13 +31,13 @@ const RENEW_MS = 5 * DAY_MS
 /** `stored`: all snapshots of one session. The newest two stay for a day after a newer one has replaced them. */
 export const snapshotsToRemove = (
   stored: readonly StoredSnapshot[],
-  { current, hasEnded, lifeMs }: SnapshotState,
+  { current, missing, hasEnded, lifeMs }: SnapshotState,
   at: number,
 ): readonly string[] => {
   const newestFirst = stored.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
   return newestFirst.flatMap(({ id, createdAt }, place) => {
     const isExpired = lifeMs !== undefined && at >= createdAt + lifeMs
-    if (id === current && !hasEnded && !isExpired) return []
+    if ((id === current || missing.includes(id)) && !hasEnded && !isExpired) return []
     const replacedAt = place === 0 ? createdAt : (newestFirst[place - 1]?.createdAt ?? createdAt)
     const isOld = at >= replacedAt + DAY_MS
     return isExpired || isOld || place >= KEPT ? [id] : []

@@ -145,6 +145,7 @@ export interface SandboxProvider {
   }) => AsyncIterable<SandboxInfo>
   /** Reads only. */
   readonly look: (ref: string) => Promise<ProviderResult<SandboxInfo>>
+  /** `missing`: the snapshot or base snapshot of the spec does not exist. The session continues without it. */
   readonly create: (
     spec: SandboxSpec,
     limit: AbortSignal,

@@ -34,6 +34,7 @@ import {
   toolboxCommand,
 } from "./daytona-api.ts"
 import { jsonAs } from "./cloud-json.ts"
+import { createByHttp } from "./create-not-found.ts"
 import { daytonaVolumes } from "./daytona-volumes.ts"
 import { createHttpApi, type HttpAnswer } from "./http.ts"
 import { argvOf } from "./start-runner.ts"
@@ -86,6 +87,12 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
     )
     return found.is === "ok" && isGone(found.value) ? missing : found
   }
+
+  const readSnapshot = (snapshot: string) =>
+    api.call(
+      { method: "GET", path: `/snapshots/${encodeURIComponent(snapshot)}` },
+      { read: jsonAs(daytonaSnapshot) },
+    )
 
   /** Reads the sandbox until its state fits. A read that fails ends the wait: what happens then is in doubt. */
   const waitFor = async (
@@ -201,8 +208,9 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
         }
       const mounts = await volumes.ensure(spec, limit)
       if (mounts.is !== "ok") return mounts
-      const made = await api.call(
-        {
+      const made = await createByHttp({
+        api,
+        call: {
           method: "POST",
           path: "/sandbox",
           json: bodyOf(spec, mounts.value),
@@ -210,10 +218,11 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
           limit,
           deadlineMs: START_MS,
         },
-        { read: jsonAs(daytonaSandbox), isMissing: isSnapshotMissing },
-      )
-      if (made.is === "missing" && spec.image.kind === "image")
-        return { is: "refused", why: `Daytona has no snapshot ${spec.image.id}` }
+        rules: { read: jsonAs(daytonaSandbox), isMissing: isSnapshotMissing },
+        image: spec.image,
+        noImage: `Daytona has no snapshot ${spec.image.id}`,
+        lookAtSnapshot: () => readSnapshot(spec.image.id),
+      })
       if (made.is !== "ok") return made
       const ref = made.value.id
       const hasEnded = ({ state }: DaytonaSandbox) =>
@@ -280,11 +289,7 @@ export const createDaytonaProvider = (options: DaytonaOptions): SandboxProvider 
       }
     },
     removeSnapshot: async (snapshot) => {
-      const key = encodeURIComponent(snapshot)
-      const found = await api.call(
-        { method: "GET", path: `/snapshots/${key}` },
-        { read: jsonAs(daytonaSnapshot) },
-      )
+      const found = await readSnapshot(snapshot)
       if (found.is !== "ok") return found.is === "missing" ? ok : found
       const removed = await api.done({ method: "DELETE", path: `/snapshots/${found.value.id}` })
       return removed.is === "missing" ? ok : removed

@@ -33,6 +33,7 @@ const listedImages = z.array(
 export interface DockerSnapshots extends Required<
   Pick<SandboxProvider, "snapshot" | "removeSnapshot" | "listSnapshots">
 > {
+  readonly look: (snapshot: string) => Promise<ProviderResult<void>>
   /** Removes the image that a container has kept from being removed. */
   readonly release: (ref: string) => Promise<ProviderResult<void>>
 }
@@ -76,6 +77,7 @@ export const createDockerSnapshots = (http: HttpApi, clock: Clock): DockerSnapsh
       )
       return made.is === "ok" ? { is: "ok", value: { id: `${SNAPSHOTS}:${tag}` } } : made
     },
+    look: (snapshot) => http.done({ method: "GET", path: `${image(snapshot)}/json` }),
     removeSnapshot: async (snapshot) => {
       if (!SNAPSHOT.test(snapshot)) return ok
       const call = { method: "DELETE", path: image(snapshot) } as const

@@ -22,6 +22,7 @@ import {
   withId,
 } from "./docker-engine.ts"
 import { runInContainer } from "./docker-exec.ts"
+import { createByHttp } from "./create-not-found.ts"
 import { createDockerSnapshots } from "./docker-snapshots.ts"
 import {
   archiveOf,
@@ -123,8 +124,9 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
     const script = environmentScript(environment)
     if (script === undefined)
       return { is: "refused", why: "a variable of the sandbox has an unusable name or value" }
-    const made = await http.call(
-      {
+    const made = await createByHttp({
+      api: http,
+      call: {
         method: "POST",
         path: "/containers/create",
         query: { name: spec.name },
@@ -132,13 +134,11 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
         limit,
         deadlineMs: LONG_MS,
       },
-      { read: parsed(withId) },
-    )
-    if (made.is === "missing" && spec.image.kind === "image")
-      return {
-        is: "refused",
-        why: `the image ${spec.image.id} is not on this machine: pull or build it, then try again`,
-      }
+      rules: { read: parsed(withId) },
+      image: spec.image,
+      noImage: `the image ${spec.image.id} is not on this machine: pull or build it, then try again`,
+      lookAtSnapshot: () => snapshots.look(spec.image.id),
+    })
     if (made.is !== "ok") return made
     const calls: readonly HttpCall[] = [
       {

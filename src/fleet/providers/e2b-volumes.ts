@@ -20,13 +20,17 @@ const schema = z.array(z.object({ name: z.string(), volumeID: z.string().regex(/
 const ok = { is: "ok", value: undefined } as const
 
 export const e2bVolumes = (api: HttpApi): E2bVolumes => {
-  const list = () => api.call({ method: "GET", path: "/volumes" }, { read: jsonAs(schema) })
+  // An API without volumes answers "not found", which says nothing about a sandbox or its snapshot.
+  const isMissing = () => false
+  const list = () =>
+    api.call({ method: "GET", path: "/volumes" }, { read: jsonAs(schema), isMissing })
 
   const ensureOne = async (name: string): Promise<ProviderResult<void>> => {
     const before = await list()
     if (before.is !== "ok") return before
     if (before.value.some((one) => one.name === name)) return ok
-    const made = await api.done({ method: "POST", path: "/volumes", json: { name } })
+    const call = { method: "POST", path: "/volumes", json: { name } } as const
+    const made = await api.done(call, { isMissing })
     if (made.is === "ok") return made
     // Another create may have made it in the meantime.
     const after = await list()

@@ -8,11 +8,11 @@ import {
   cloudSnapshotName,
   hasLabels,
   labelsToFind,
-  readCloudSnapshotName,
   toCloudLabels,
   type IdleBuffer,
 } from "./cloud-labels.ts"
 import { type ProviderResult, type SandboxProvider, UnsupportedError } from "./contract.ts"
+import { createByHttp } from "./create-not-found.ts"
 import {
   createdSchema,
   type Detail,
@@ -22,6 +22,7 @@ import {
   listedSchema,
   metadataQuery,
 } from "./e2b-sandboxes.ts"
+import { e2bSnapshots, SNAPSHOT_ID } from "./e2b-snapshots.ts"
 import { e2bVolumes } from "./e2b-volumes.ts"
 import { ENVD_PORT, runInSandbox } from "./envd.ts"
 import { jsonAs } from "./cloud-json.ts"
@@ -44,9 +45,6 @@ const EXEC_MS = 10 * 60_000
 const SNAPSHOT_MS = 10 * 60_000
 const PAUSE_MS = 2 * 60_000
 const PAGE = 100
-/** An id, or `<team>/<name>:<tag>`. */
-const snapshotSchema = z.object({ snapshotID: z.string(), names: z.array(z.string()) })
-const SNAPSHOT_ID = /^[\w-][\w./:-]{0,199}$/
 
 const ok = { is: "ok", value: undefined } as const
 const missing = { is: "missing" } as const
@@ -85,6 +83,7 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
   }
 
   const volumes = e2bVolumes(api)
+  const snapshots = e2bSnapshots(api)
 
   /** The processes of a template started before this sandbox and do not know its environment, so the runner starts now. */
   const start = async (ref: string, limit: AbortSignal): Promise<ProviderResult<void>> => {
@@ -114,15 +113,6 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
     // "Conflict" is the answer for a paused sandbox, and for one that changes at this moment.
     const detail = await detailOf(ref)
     return detail.is === "ok" && detail.value.state === "paused" ? ok : result
-  }
-
-  const removeSnapshot = async (snapshot: string): Promise<ProviderResult<void>> => {
-    if (!SNAPSHOT_ID.test(snapshot)) return ok
-    const result = await api.done({
-      method: "DELETE",
-      path: `/templates/${encodeURIComponent(snapshot)}`,
-    })
-    return result.is === "missing" ? ok : result
   }
 
   return {
@@ -174,8 +164,9 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
         return { is: "refused", why: "the limits of E2B's sandboxes are those of their template" }
       const mounts = await volumes.ensure(spec)
       if (mounts.is !== "ok") return mounts
-      const made = await api.call(
-        {
+      const made = await createByHttp({
+        api,
+        call: {
           method: "POST",
           path: "/v2/sandboxes",
           json: {
@@ -190,10 +181,11 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
           limit,
           deadlineMs: CREATE_MS,
         },
-        { read: jsonAs(createdSchema) },
-      )
-      if (made.is === "missing" && spec.image.kind === "image")
-        return { is: "refused", why: `E2B has no template ${spec.image.id}` }
+        rules: { read: jsonAs(createdSchema) },
+        image: spec.image,
+        noImage: `E2B has no template ${spec.image.id}`,
+        lookAtSnapshot: () => snapshots.look(spec.image.id),
+      })
       if (made.is !== "ok") return made
       const ref = made.value.sandboxID
       const started = await start(ref, limit)
@@ -240,29 +232,11 @@ export const createE2bProvider = (options: E2bOptions): SandboxProvider => {
       const paused = await pause(ref)
       if (paused.is === "ok") return { is: "ok", value: { id } }
       // The next attempt makes another snapshot.
-      await removeSnapshot(id)
+      await snapshots.remove(id)
       return paused
     },
-    listSnapshots: async function* ({ deployment }) {
-      let next: string | undefined
-      do {
-        const call = { method: "GET", path: "/snapshots" } as const
-        const query = { limit: String(PAGE), nextToken: next }
-        const answer = await api.send({ ...call, query })
-        const page = api.resultOf(call, answer, { read: jsonAs(z.array(snapshotSchema)) })
-        if (page.is !== "ok")
-          throw new Error(page.is === "missing" ? "E2B has no list of snapshots" : page.why)
-        for (const { snapshotID: id, names } of page.value) {
-          // A name has the team before it and a tag after it.
-          const own = names.map((name) => name.replace(/^.*\//, "").replace(/:[^:]*$/, ""))
-          const [createdAt] = own.flatMap((name) => readCloudSnapshotName(name, deployment) ?? [])
-          if (createdAt !== undefined && SNAPSHOT_ID.test(id)) yield { id, createdAt }
-        }
-        next =
-          answer.status === undefined ? undefined : answer.headers.get("x-next-token") || undefined
-      } while (next !== undefined)
-    },
-    removeSnapshot,
+    listSnapshots: ({ deployment }) => snapshots.list(deployment),
+    removeSnapshot: snapshots.remove,
     terminate,
     keepAlive: async (ref, ms) => {
       if (!ID.test(ref)) return missing

@@ -101,7 +101,11 @@ export const createVolumeSnapshots = (
 /** For a cluster without a VolumeSnapshotClass. */
 export const noVolumeSnapshots: VolumeSnapshots = {
   take: () => Promise.reject(new UnsupportedError("kubernetes", "snapshots")),
-  check: async () => ({ is: "missing" }),
+  // It may exist: this provider cannot use it as it is configured.
+  check: async () => ({
+    is: "refused",
+    why: "the session was saved in a VolumeSnapshot: set KUBERNETES_SNAPSHOT_CLASS to restore it",
+  }),
   list: async function* () {},
   removeSnapshot: async () => ({ is: "ok", value: undefined }),
 }

@@ -37,6 +37,13 @@ const imageOf = async (modal: ModalClient, { image }: SandboxSpec): Promise<Imag
     ? modal.images.fromRegistry(image.id)
     : modal.images.fromId(image.id)
 
+/** Throws Modal's "not found" if the snapshot does not exist. */
+export const lookAtSnapshot = async (modal: ModalClient, id: string): Promise<void> => {
+  if (id.startsWith(MEMORY))
+    await modal.cpClient.sandboxSnapshotGet({ snapshotId: id.slice(MEMORY.length) })
+  else await modal.images.fromId(id)
+}
+
 const volumesOf = async (modal: ModalClient, { volumes }: SandboxSpec) => {
   const made = await Promise.all(
     volumes.map(async ({ name, path, readOnly }) => {

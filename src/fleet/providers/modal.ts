@@ -17,6 +17,7 @@ import {
   appOf,
   createFromImage,
   createFromMemory,
+  lookAtSnapshot,
   MEMORY,
   runIn,
   wholeSeconds,
@@ -162,23 +163,30 @@ export const createModalProvider = (options: ModalOptions): SandboxProvider => {
       const now = clock.now()
       const lifeMs = Math.min(wholeSeconds(spec.lifeMs), MAX_LIFE_MS)
       const isMemory = spec.image.kind === "snapshot" && spec.image.id.startsWith(MEMORY)
-      const made = await attempt<{ readonly ref: string; readonly expiresAt: number }>(
+      const own = Object.values(spec.environment)
+      return attempt<{ readonly ref: string; readonly expiresAt: number }>(
         async (modal) => {
           const tags = modalTags(spec.labels, now, lifeMs)
           const times = { lifeMs, idleMs: wholeSeconds(spec.idleMs + options.idleBufferMs) }
-          const sandbox = isMemory
-            ? await createFromMemory(modal, spec, tags)
-            : await createFromImage(modal, spec, tags, times, appName)
-          const ref = sandbox.sandboxId
-          sandbox.detach()
-          return { is: "ok", value: { ref, expiresAt: now + lifeMs } }
+          try {
+            const sandbox = isMemory
+              ? await createFromMemory(modal, spec, tags)
+              : await createFromImage(modal, spec, tags, times, appName)
+            const ref = sandbox.sandboxId
+            sandbox.detach()
+            return { is: "ok", value: { ref, expiresAt: now + lifeMs } }
+          } catch (error) {
+            if (!isModalMissing(error)) throw error
+            // Modal says it of apps, environments and volumes, too: only a look at the snapshot itself decides.
+            const { why } = resultOfError(error, [...secrets, ...own])
+            if (spec.image.kind === "image") return { is: "refused", why }
+            await lookAtSnapshot(modal, spec.image.id)
+            return { is: "unknown", why }
+          }
         },
         limit,
-        Object.values(spec.environment),
+        own,
       )
-      return made.is === "missing" && spec.image.kind === "image"
-        ? { is: "refused", why: `Modal has no image ${spec.image.id}` }
-        : made
     },
     pause: () => Promise.reject(new UnsupportedError("modal", "pause")),
     resume: () => Promise.reject(new UnsupportedError("modal", "resume")),

@@ -1,7 +1,6 @@
 /** The address of a sandbox's gateway for browsers and other programs: they do not send the headers of a provider. */
+import { GATEWAY_PORT } from "../core/names.ts"
 import type { ProviderResult, SandboxProvider } from "./contract.ts"
-
-export const GATEWAY_PORT = 9000
 
 /** Refused: the provider has no address that works without headers. */
 export const publicGateway = async (

@@ -1,6 +1,7 @@
 /** Hibernation around a snapshot: pauses the runner, removes secrets from disk, and resumes it. Every wait has a limit. */
 import { within, type Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
+import { SNAPSHOT_SLEEP_MS } from "../../wire/snapshot-times.ts"
 import type { Hook } from "./control-socket.ts"
 import type { Scrubbed } from "./detect-restore.ts"
 
@@ -37,8 +38,6 @@ export interface Hibernation {
 const FINISH_MS = 15_000
 const END_MS = 5000
 const FLUSH_MS = 10_000
-/** A snapshot takes under a minute. After this time the runner assumes that none was taken and resumes. */
-const SLEEP_LIMIT_MS = 180_000
 
 export const createHibernation = (options: HibernationOptions): Hibernation => {
   const { clock, log } = options
@@ -57,7 +56,6 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
     await options.services.stop()
     const scrubbed = await options.scrub()
     await options.sync()
-    cancelLimit = clock.after(SLEEP_LIMIT_MS, () => void wake("no snapshot was taken"))
     const report = {
       turns: finished ? "finished" : "ended",
       flushed,
@@ -65,6 +63,12 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
     }
     log.info("snapshot.ready", report)
     return { scrubbed, report }
+  }
+
+  /** Each pre-snapshot hook announces a snapshot of its own, which gets the whole time. */
+  const startLimit = () => {
+    cancelLimit()
+    cancelLimit = clock.after(SNAPSHOT_SLEEP_MS, () => void wake("no snapshot was taken"))
   }
 
   const wake = async (why: string) => {
@@ -88,8 +92,10 @@ export const createHibernation = (options: HibernationOptions): Hibernation => {
         await wake("the post-snapshot hook was called")
         return { awake: true }
       }
-      asleep ??= fallAsleep()
-      return (await asleep).report
+      const sleep = (asleep ??= fallAsleep())
+      const { report } = await sleep
+      if (asleep === sleep) startLimit()
+      return report
     },
     whenAwake: (run) => {
       if (asleep === undefined) return run()

@@ -22,9 +22,7 @@ const edit = (file: string, text: string, replacement: string) => ({ file, text,
 export const mutants: readonly Mutant[] = [
   {
     name: "a create in doubt is repeated without a look",
-    edits: [
-      edit("life-answers.ts", "at, undefined), doubt: true }", "at, undefined), doubt: false }"),
-    ],
+    edits: [edit("life-answers.ts", "at, afterMs), doubt: true }", "at, afterMs), doubt: false }")],
   },
   {
     name: "the create of a dead replica is not looked for",
@@ -77,7 +75,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a busy sandbox is put to sleep",
     edits: [
-      edit("life-next.ts", "if (life.busy && !forced) return undefined", ""),
+      edit("life-next.ts", "if (life.busy && !forced) return release(life, ref, policy)", ""),
       edit("life-next.ts", "if (!life.busy && pauses", "if (pauses"),
       edit("life-next.ts", "if (!life.busy && (!life.touched", "if ((!life.touched"),
     ],
@@ -113,6 +111,10 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "a runner that answers counts as down",
+    edits: [edit("life-answers.ts", 'touched && health !== "none" &&', "health === undefined &&")],
+  },
+  {
     name: "a runner of an earlier generation is believed",
     edits: [
       edit(
@@ -124,11 +126,12 @@ export const mutants: readonly Mutant[] = [
   },
 ]
 
-const source = join(import.meta.dir, "../../../src/fleet")
+const source = join(import.meta.dir, "../../../src")
 
 /** The machine with this fault, from a copy of its source. */
 const load = async (mutant: Mutant, folder: string): Promise<Machine> => {
-  cpSync(source, join(folder, "fleet"), { recursive: true })
+  for (const part of ["fleet", "wire"])
+    cpSync(join(source, part), join(folder, part), { recursive: true })
   for (const { file, text, replacement } of mutant.edits) {
     const path = join(folder, "fleet/core", file)
     const pieces = readFileSync(path, "utf8").split(text)

@@ -33,6 +33,15 @@ describe("one session has one sandbox, and unsaved work is never terminated", ()
 
 const ok = (value: Extract<Answer, { is: "ok" }>["value"] = {}): Answer => ({ is: "ok", value })
 
+const boxInfo = (state: SandboxInfo["state"], ref = "a"): SandboxInfo => ({
+  ref,
+  state,
+  session: "s",
+  generation: 1,
+  createdAt: 0,
+  expiresAt: undefined,
+})
+
 /** Feeds events to one life and remembers the last effects. */
 const newScene = (can: Partial<Capabilities>, over: Partial<LifePolicy> = {}) => {
   const policy: LifePolicy = {
@@ -93,6 +102,68 @@ describe("sleeping and waking", () => {
     expect(scene.answer(ok({ snapshot: { id: "s1" } }), 6)).toEqual({ do: "release", ref: "a" })
     expect(scene.answer(ok(), 7)).toBeUndefined()
     expect(scene.life()).toMatchObject({ phase: "running", ref: "a" })
+  })
+
+  test("a prompt that reaches the runner while it sleeps for a snapshot wakes it afterwards", () => {
+    for (const wanted of ["running", "asleep"] as const) {
+      const scene = newScene({ snapshot: "copy" })
+      scene.want("running", 0)
+      scene.answer(ok({ ref: "a" }), 1)
+      scene.runner(2)
+      scene.want("asleep", 3)
+      expect(scene.answer(ok(), 4)).toEqual({ do: "snapshot", ref: "a" })
+      scene.runner(5, true)
+      scene.want(wanted, 6)
+      expect(scene.answer(ok({ snapshot: { id: "s1" } }), 7)).toEqual({ do: "release", ref: "a" })
+      // An answer in doubt is not enough: the runner would sleep on.
+      expect(scene.answer({ is: "unknown", why: "timeout" }, 8)).toBeUndefined()
+      expect(scene.feed({ type: "due", at: 10_000 })?.call).toEqual({ do: "release", ref: "a" })
+      expect(scene.answer(ok(), 10_001)).toBeUndefined()
+      expect(scene.life()).toMatchObject({ phase: "running", prepared: false })
+    }
+  })
+
+  test("the hook runs again before every attempt of a snapshot, and the delays of the attempts grow", () => {
+    const scene = newScene({ snapshot: "copy" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    expect(scene.want("asleep", 3)?.do).toBe("prepare")
+    let at = 4
+    const delays: number[] = []
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      expect(scene.answer(ok(), at)).toEqual({ do: "snapshot", ref: "a" })
+      scene.answer({ is: "unknown", why: "timeout" }, at)
+      const due = Number(scene.due(at))
+      delays.push(due - at)
+      at = due
+      expect(scene.feed({ type: "due", at })?.call.do).toBe("probe")
+      expect(scene.answer(ok({ info: boxInfo("running") }), at)?.do).toBe("prepare")
+    }
+    expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000])
+    // The replica that makes the snapshot dies.
+    scene.answer(ok(), at)
+    scene.feed({ type: "lost", number: scene.life().number, at })
+    expect(scene.answer(ok({ info: boxInfo("running") }), at)?.do).toBe("prepare")
+  })
+
+  test("a hook that was called too long ago does not count for a snapshot", () => {
+    const scene = newScene({ snapshot: "copy" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    scene.want("asleep", 3)
+    const failed: Answer = { is: "unknown", why: "no answer" }
+    scene.answer(failed, 4)
+    for (const at of [10_000, 20_000]) {
+      expect(scene.feed({ type: "due", at })?.call.do).toBe("prepare")
+      scene.answer(failed, at)
+    }
+    // It would be saved without the hook now, but the provider does not answer for some minutes.
+    expect(scene.life().prepared).toBe(true)
+    scene.feed({ type: "seen", found: [], at: 20_001 })
+    expect(scene.feed({ type: "due", at: 60_000 })?.call.do).toBe("probe")
+    expect(scene.answer(ok({ info: boxInfo("running") }), 240_000)?.do).toBe("prepare")
   })
 
   test("an idle sandbox sleeps after the idle time, and a busy one does not", () => {
@@ -380,6 +451,16 @@ describe("what cannot be brought back", () => {
     expect(scene.want("running", at + 1)?.do).toBe("create")
   })
 
+  test("a create is repeated when the provider allows it again, and not before", () => {
+    const scene = newScene({})
+    scene.want("running", 0)
+    expect(scene.answer({ is: "unknown", why: "429", afterMs: 60_000 }, 1)).toBeUndefined()
+    expect(scene.due(1)).toBe(60_001)
+    expect(scene.feed({ type: "due", at: 60_000 })).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 60_001 })?.call.do).toBe("find")
+    expect(scene.answer(ok({ found: [] }), 60_002)?.do).toBe("create")
+  })
+
   test("a sandbox that cannot be resumed is tried again after growing delays, and the session is told once", () => {
     const scene = newScene({ supportsPause: true })
     scene.want("running", 0)
@@ -388,14 +469,7 @@ describe("what cannot be brought back", () => {
     scene.want("asleep", 3)
     scene.answer(ok(), 4)
     expect(scene.want("running", 5)?.do).toBe("resume")
-    const info: SandboxInfo = {
-      ref: "s1",
-      state: "paused",
-      session: "s",
-      generation: 1,
-      createdAt: 0,
-      expiresAt: undefined,
-    }
+    const info = boxInfo("paused", "s1")
     const delays: number[] = []
     const told: string[] = []
     let at = 5

@@ -74,7 +74,8 @@ export type Action =
   /** The replica dies: before its call reached the provider, after it, or while the provider still works on it. */
   | { readonly do: "replica-dies"; readonly when: "before" | "after" | "meanwhile" }
   | { readonly do: "late-answer" }
-  | { readonly do: "link"; readonly on: boolean }
+  /** `answers`: a runner without its link still answers at its gateway. */
+  | { readonly do: "link"; readonly on: boolean; readonly answers: boolean }
   | { readonly do: "stray-runner" }
   | { readonly do: "work" }
   /** A person works in the sandbox, and its agent does not. */
@@ -133,6 +134,7 @@ export const actions = (ghosts: boolean): fc.Arbitrary<readonly Action[]> => {
           { weight: 4, arbitrary: fc.constant(true) },
           { weight: 1, arbitrary: fc.constant(false) },
         ),
+        answers: fc.boolean(),
       }),
     },
     { weight: 1, arbitrary: fc.constant({ do: "stray-runner" } as const) },
@@ -165,6 +167,10 @@ interface Box {
   /** The part of it that a snapshot has. */
   kept: number
   linked: boolean
+  /** Its runner answers at its gateway. */
+  answers: boolean
+  /** When its link was lost, or when it was to begin. */
+  unlinkedAt: number
   busy: boolean
   /** As the hub reports it. */
   usedAt: number | undefined
@@ -225,6 +231,11 @@ export const live = (
     }
     if (life.wanted === "ended" || !box) return
     if (issued.do === "terminate") must(box.work <= box.kept, "unsaved work is never terminated")
+    if (issued.do === "restart")
+      must(
+        !box.answers || at >= box.unlinkedAt + 600_000,
+        "a runner that answers is not restarted before ten minutes without a link",
+      )
     if (issued.do === "pause" || issued.do === "terminate")
       must(!box.busy, "a busy sandbox is neither paused nor terminated")
     if (issued.do === "prepare" || issued.do === "snapshot")
@@ -260,6 +271,8 @@ export const live = (
         work: kept,
         kept,
         linked: false,
+        answers: true,
+        unlinkedAt: at,
         busy: false,
         usedAt: undefined,
       }
@@ -271,13 +284,14 @@ export const live = (
     if (!box) return asked.do === "terminate" ? { is: "ok", value: {} } : { is: "missing" }
     switch (asked.do) {
       case "probe":
-        return { is: "ok", value: { info: infoOf(box) } }
+        return { is: "ok", value: { info: infoOf(box), health: box.answers ? "ok" : "none" } }
       case "pause":
         // The hub does not notice: the frozen runner's socket stays open.
         box.state = "paused"
         return { is: "ok", value: {} }
       case "resume":
         box.state = "running"
+        box.unlinkedAt = at
         return { is: "ok", value: {} }
       case "snapshot": {
         const id = `snap-${made}-${snapshots.size}`
@@ -388,6 +402,10 @@ export const live = (
       case "link": {
         const box = action.on ? reachable() : own()
         if (!box || (box.state === "paused" && action.on)) return
+        if (box.linked && !action.on) {
+          box.unlinkedAt = at
+          box.answers = action.answers
+        }
         box.linked = action.on
         if (!action.on) box.busy = false
         return runnerSays(box)

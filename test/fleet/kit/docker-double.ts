@@ -316,12 +316,13 @@ export const startDockerDouble = async (engine: Engine): Promise<DockerDouble> =
       const exitCode = exits.get(exec[1] ?? "")
       return Response.json({ Running: exitCode === undefined, ExitCode: exitCode ?? null })
     }
-    const image = /^\/images\/(.+?)(\/tag)?$/.exec(path)
+    const image = /^\/images\/(.+?)(\/tag|\/json)?$/.exec(path)
     if (image) {
       const ref = decodeURIComponent(image[1] ?? "")
       if (image[2] === undefined) return removeImage(ref)
       const id = tags.get(ref)
       if (id === undefined) return problem(404, `No such image: ${ref}`)
+      if (image[2] === "/json") return Response.json({ Id: id })
       tags.set(`${query.get("repo")}:${query.get("tag")}`, id)
       return empty(201)
     }

@@ -43,7 +43,9 @@ export const createFaults = (options: {
     take: () => {
       const number = state.requests
       state.requests += 1
-      return state.fault && number >= state.fault.from ? state.fault.kind : undefined
+      if (!state.fault || number < state.fault.from) return undefined
+      const { kind, from } = state.fault
+      return kind !== "not-found" || number === from ? kind : undefined
     },
     hit: () => state.reached.resolve(),
     onClear: (end) => void hanging.add(end),

@@ -33,6 +33,8 @@ export interface FaultyHttpOptions {
 
 type Messages = readonly Uint8Array[]
 
+const STATUS = { "too-many": 429, error: 500, "not-found": 404 } as const
+
 /** The first message of a WebSocket's client, whose frames are masked. */
 const firstMessage = (socket: Duplex, head: Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
@@ -112,9 +114,13 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
 
   const faultOfNext = (): FaultKind | undefined => {
     if (!fault) return undefined
-    if (fault.skip === 0) return fault.kind
-    fault.skip -= 1
-    return undefined
+    if (fault.skip > 0) {
+      fault.skip -= 1
+      return undefined
+    }
+    const { kind } = fault
+    if (kind === "not-found") fault = undefined
+    return kind
   }
 
   const carryOut = (incoming: IncomingMessage, body: Uint8Array<ArrayBuffer>) => {
@@ -133,10 +139,14 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
   }
 
   /** A careless service repeats what it has received. */
-  const failure = (kind: "too-many" | "error", incoming: IncomingMessage, text: string) =>
+  const failure = (kind: keyof typeof STATUS, incoming: IncomingMessage, text: string) =>
     Response.json(
-      { message: `failed: ${JSON.stringify(incoming.headers)} ${text}` },
-      kind === "error" ? { status: 500 } : { status: 429, headers: { "retry-after": "7" } },
+      {
+        message: `failed: ${JSON.stringify(incoming.headers)} ${text}`,
+        // The word of Kubernetes.
+        ...(kind === "not-found" && { reason: "NotFound" }),
+      },
+      { status: STATUS[kind], ...(kind === "too-many" && { headers: { "retry-after": "7" } }) },
     )
 
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -144,7 +154,7 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
     count.requests += 1
     const kind = faultOfNext()
     if (kind === undefined) return write(await carryOut(incoming, body), response)
-    if (kind === "too-many" || kind === "error") {
+    if (kind === "too-many" || kind === "error" || kind === "not-found") {
       reached.resolve()
       return write(failure(kind, incoming, new TextDecoder().decode(body)), response)
     }
@@ -167,7 +177,7 @@ export const startFaultyHttp = async (options: FaultyHttpOptions): Promise<Fault
   ): Promise<void> => {
     count.requests += 1
     const kind = faultOfNext()
-    if (kind === "too-many" || kind === "error") {
+    if (kind === "too-many" || kind === "error" || kind === "not-found") {
       reached.resolve()
       return refuse(socket, failure(kind, incoming, ""))
     }

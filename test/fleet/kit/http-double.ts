@@ -36,6 +36,8 @@ const write = async (answer: Response, response: ServerResponse): Promise<void> 
   response.end(new Uint8Array(await answer.arrayBuffer()))
 }
 
+const STATUS = { "too-many": 429, error: 500, "not-found": 404 } as const
+
 /** The text repeats the credentials of the request, as careless servers do. */
 const failure = (status: number, incoming: IncomingMessage): Response =>
   Response.json(
@@ -65,9 +67,9 @@ export const startHttpDouble = async (
     const body = await readBody(incoming)
     const fault = faults.take()
     calls.push({ method: incoming.method ?? "GET", path: url.pathname, json: parse(body) })
-    if (fault === "too-many" || fault === "error") {
+    if (fault === "too-many" || fault === "error" || fault === "not-found") {
       faults.hit()
-      return write(failure(fault === "error" ? 500 : 429, incoming), response)
+      return write(failure(STATUS[fault], incoming), response)
     }
     const result = fault?.endsWith("-before")
       ? undefined

@@ -34,6 +34,7 @@ export const kubernetesSubjectOn = (
   image: { kind: "image", id: "sandpiper:test" },
   missingRef: "sp-none-1",
   missingSnapshot: "none",
+  readsSnapshotFirst: true,
   writes: double.server.writes,
   faults: double.server.faults,
   stop: double.stop,

@@ -388,6 +388,10 @@ export const startModalDouble = async (): Promise<ModalDouble> => {
         const code = kind === "error" ? status.internal : status.resourceExhausted
         refuse(code, `failed: ${credentials(context)}`)
       }
+      if (kind === "not-found") {
+        faults.hit()
+        refuse(status.notFound, `${name}: not found`)
+      }
       const outcome = Promise.try(() => run(request, context))
       if (kind?.endsWith("-after")) await outcome.catch(() => {})
       if (kind === "hang-after") return hang()

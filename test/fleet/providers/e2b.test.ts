@@ -9,7 +9,7 @@ import { publicGateway } from "../../../src/fleet/providers/public-gateway.ts"
 import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { E2B_KEY, type E2bDouble, startE2bDouble } from "../kit/e2b-double.ts"
 import { keeperOn } from "../kit/fleet.ts"
-import { describeProvider } from "../provider-contract.ts"
+import { describeProvider, valueOf } from "../provider-contract.ts"
 
 const providerOf = (double: E2bDouble) =>
   createE2bProvider({
@@ -132,6 +132,30 @@ describe("sandboxes of E2B", () => {
     await keeper.want("s", "ended")
     await keeper.waitFor("s", ({ life }) => life.phase === "ended", limit())
     await keeper.stop()
+  })
+
+  test("an API without volumes says nothing about a snapshot or a volume of the session", async () => {
+    const provider = providerOf(double)
+    const { id } = valueOf(await provider.snapshot(await create(), "disk", limit()))
+    const image = { kind: "snapshot", id } as const
+    const volumes = [{ name: "workspace", path: "/workspace" }]
+    for (const call of [
+      () => provider.create({ ...spec, image, volumes }, limit()),
+      () => provider.removeVolume("workspace"),
+    ]) {
+      double.faults.set("not-found", 0)
+      expect(await call()).toMatchObject({ is: "unknown", why: expect.stringContaining("404") })
+      double.faults.clear()
+    }
+    // A team has more snapshots than one page of the list.
+    for (let count = 0; count < 3; count += 1)
+      await provider.snapshot(await create(), "disk", limit())
+    double.faults.set("not-found", 0)
+    const again = await provider.create({ ...spec, image }, limit())
+    double.faults.clear()
+    expect(again).toMatchObject({ is: "unknown" })
+    await provider.removeSnapshot(id)
+    expect(await provider.create({ ...spec, image }, limit())).toEqual({ is: "missing" })
   })
 
   test("a session whose name has special characters is found by its label", async () => {

@@ -168,6 +168,15 @@ describe("a sandbox of the provider kubernetes", () => {
     expect(inside).toMatchObject({ value: { stdout: "/\n" } })
   })
 
+  test("a snapshot of a session is refused and not missing if this fleet has no class of snapshots", async () => {
+    const image = { kind: "snapshot", id: "saved-with-a-class" } as const
+    const made = await provider.create(contractSpec(subject, "saved", { image }), limit())
+    expect(made).toMatchObject({
+      is: "refused",
+      why: expect.stringContaining("KUBERNETES_SNAPSHOT_CLASS"),
+    })
+  })
+
   test("a namespace that does not exist is refused by its name", async () => {
     const other = kubernetesProviderOn(double, { namespace: "elsewhere" })
     const why = "the namespace elsewhere does not exist"

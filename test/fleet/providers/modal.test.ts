@@ -10,7 +10,7 @@ import {
   type ModalDouble,
   startModalDouble,
 } from "../kit/modal-double.ts"
-import { describeProvider } from "../provider-contract.ts"
+import { describeProvider, valueOf } from "../provider-contract.ts"
 
 /** The SDK reads the address from the environment when its client is made. */
 const providerOf = (double: ModalDouble, tokenSecret = MODAL_TOKEN_SECRET) => {
@@ -74,6 +74,7 @@ const spec = (session: string, change: Partial<SandboxSpec> = {}): SandboxSpec =
 })
 const limit = () => AbortSignal.timeout(60_000)
 /** Codes of gRPC. */
+const NOT_FOUND = 5
 const RESOURCE_EXHAUSTED = 8
 const UNAVAILABLE = 14
 
@@ -181,6 +182,30 @@ describe("sandboxes of Modal", () => {
     expect(found).toMatchObject([{ ref: restored, generation: 2 }])
     const kept = await provider.exec(restored, { argv: ["cat", "file"] }, limit())
     expect(kept).toMatchObject({ value: { stdout: "kept" } })
+  })
+
+  test("an app, a volume or an environment that Modal does not find says nothing about the snapshot of the session", async () => {
+    const volumes = [{ name: "workspace", path: "/workspace" }] as const
+    const ref = await create("elsewhere", { volumes })
+    const disk = valueOf(await provider.snapshot(ref, "disk", limit()))
+    const memory = valueOf(await provider.snapshot(ref, "memory", limit()))
+    await provider.terminate(ref)
+    const again = async (id: string, failing: string) => {
+      double.fail(failing, NOT_FOUND)
+      const image = { kind: "snapshot", id } as const
+      return provider.create(spec("elsewhere", { image, volumes }), limit())
+    }
+    for (const failing of ["appGetOrCreate", "volumeGetOrCreate", "sandboxCreateV2"])
+      expect(await again(disk.id, failing)).toMatchObject({ is: "unknown" })
+    for (const failing of ["sandboxRestoreV2", "sandboxTagsSetV2"])
+      expect(await again(memory.id, failing)).toMatchObject({ is: "unknown" })
+    const lost = { kind: "snapshot", id: "mem:sn-999" } as const
+    expect(await provider.create(spec("elsewhere", { image: lost }), limit())).toEqual({
+      is: "missing",
+    })
+    double.fail("appGetOrCreate", NOT_FOUND)
+    const fresh = await provider.create(spec("elsewhere"), limit())
+    expect(fresh).toMatchObject({ is: "refused", why: expect.stringContaining("sandpiper") })
   })
 
   test("a restored memory whose labels cannot be set is ended", async () => {

@@ -25,6 +25,11 @@ import {
 } from "../../../src/runner/host/detect-restore.ts"
 import { type Moment, restoredBetween } from "../../../src/runner/host/restore-state.ts"
 import { openStateDb, readFact, scrubFact, writeFact, writeOut } from "../../../src/lib/state-db.ts"
+import {
+  SNAPSHOT_BEGIN_MS,
+  SNAPSHOT_CALL_MS,
+  SNAPSHOT_SLEEP_MS,
+} from "../../../src/wire/snapshot-times.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { silentLog as log } from "../../kit/log.ts"
 
@@ -231,10 +236,24 @@ describe("hibernation", () => {
     ])
   })
 
+  test("the runner sleeps longer than the longest call for a snapshot, counted from the last hook", async () => {
+    const time = createManualClock()
+    const hibernation = create({ clock: time })
+    await hibernation.runHook("pre-snapshot")
+    time.advance(SNAPSHOT_SLEEP_MS - 1)
+    await hibernation.runHook("pre-snapshot")
+    time.advance(SNAPSHOT_BEGIN_MS + SNAPSHOT_CALL_MS)
+    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+    expect(order).not.toContain("put back")
+    expect(order.filter((what) => what === "scrub")).toHaveLength(1)
+    time.advance(SNAPSHOT_SLEEP_MS)
+    while (!order.includes("put back")) await Promise.resolve()
+  })
+
   test("the runner wakes by itself if no snapshot is taken", async () => {
     const hibernation = create()
     await hibernation.runHook("pre-snapshot")
-    clock.advance(180_000)
+    clock.advance(SNAPSHOT_SLEEP_MS)
     while (!order.includes("services on")) await Promise.resolve()
     expect(order).not.toContain("reconnect: no snapshot was taken")
   })
