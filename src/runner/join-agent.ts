@@ -70,6 +70,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
     stateDir: config.stateDir,
     bootId: readBootId(),
     version: options.version,
+    secret: config.runnerToken,
     memory: factOf(db, BROKER_FACT),
     environment: config.environment,
     clock,
