@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { chmod, chown, mkdir, rename } from "node:fs/promises"
+import { chmod, chown, mkdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
@@ -48,6 +48,11 @@ beforeAll(async () => {
   })
   sandbox = await createSandbox(agent)
   await mkdir(sandbox.stateDir)
+  const programs = join(sandbox.root, "programs")
+  await mkdir(programs)
+  await writeFile(join(programs, "sync"), `#!/bin/sh\nenv > ${sandbox.root}/env-of-sync\n`)
+  await chmod(join(programs, "sync"), 0o755)
+  sandbox.environment["PATH"] = `${programs}:${sandbox.environment["PATH"]}`
   if (asUser.length > 0)
     for (const path of [
       sandbox.root,
@@ -135,4 +140,14 @@ test("a listener that a process of the runner's user puts in the place of the br
     await listener.stop(true)
     await rename(`${socket}.of-the-broker`, socket)
   }
+})
+
+test("the program that writes the disk before a snapshot has no secret of the runner in its environment", async () => {
+  await agent.frame("opencode-config-applied", ({ success }) => success)
+  const hook = [...asUser, binary, "hook", "pre-snapshot", "--state-dir", sandbox.stateDir]
+  expect(Bun.spawnSync(hook, { env: sandbox.environment }).exitCode).toBe(0)
+  const environment = await readFile(join(sandbox.root, "env-of-sync"), "utf8")
+  expect(environment).toContain("PATH=")
+  for (const secret of ["sk-of-the-tests", agent.token, "a secret of the tests only"])
+    expect([secret, environment.includes(secret)]).toEqual([secret, false])
 })

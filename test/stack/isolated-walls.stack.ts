@@ -167,6 +167,18 @@ describe("the programs of the runner", () => {
     await place.provider.terminate(ref)
   })
 
+  test("a command of the fleet has no secret of the runner in its environment, which the agent could read", async () => {
+    const environment = { SESSION_ID: "env", RUNNER_TOKEN: "secret-of-the-runner" }
+    const ref = await place.start("env", { environment })
+    const ofTheProgram = () => readFileSync(`/proc/${initOf(ref)}/environ`, "utf8")
+    await until(() => ofTheProgram().includes("secret-of-the-runner"), "the sandbox's program")
+    const seen = await place.shell(ref, "env")
+    expect(seen.text).toContain("SESSION_ID=env")
+    expect(seen.text).toContain("SANDPIPER_STATE_DIR=")
+    expect(seen.text).not.toContain("secret-of-the-runner")
+    await place.provider.terminate(ref)
+  })
+
   test("what an agent has put in the place of a mount point is not used at the next start", async () => {
     const ref = await place.start("prepared")
     await place.shell(ref, copyLibrary)

@@ -148,6 +148,18 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     }
   }
 
+  /**
+   * Of a command beside the runner: without the variables of the runner. They contain its secrets, and the agent, who is the same
+   * user, can read the environment of a process that has not closed it.
+   */
+  const commandEnvironmentOf = (box: Box) => {
+    const session = box.environment["SESSION_ID"]
+    return environmentOf({
+      ...box,
+      environment: session === undefined ? {} : { SESSION_ID: session },
+    })
+  }
+
   /** Names contain ids of sessions, which may have any character. */
   const volumeFolder = (name: string): string | undefined => {
     const file = encodeURIComponent(name)
@@ -295,7 +307,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         ],
         cwd: "/",
         environment: { PATH },
-        input: exportScript({ ...environmentOf(box), ...environment }),
+        input: exportScript({ ...commandEnvironmentOf(box), ...environment }),
         limit,
       })
     },
