@@ -306,6 +306,19 @@ describe("network", () => {
   })
 })
 
+test("sandboxes that share the network of this machine have no screen, which would be one for all", async () => {
+  const shared = await openIsolated({ isolation: { network: "shared" } })
+  try {
+    const environment = { SESSION_ID: "screen", SANDPIPER_SERVICES: "all" }
+    const ref = await shared.start("screen", { environment })
+    const servicesOf = () => shared.shell(ref, "tr '\\0' '\\n' </proc/1/environ | grep SERVICES")
+    await until(async () => (await servicesOf()).code === 0, "the sandbox's program")
+    expect((await servicesOf()).text).toBe("SANDPIPER_SERVICES=vscode,ttyd\n")
+  } finally {
+    await shared.end()
+  }
+})
+
 describe("pasta beside a sandbox", () => {
   const mountsOf = (ref: string) => join(place.root, "fleet/boxes", ref, "mounts")
   const pastaOf = (ref: string): readonly number[] =>

@@ -15,6 +15,7 @@ import { join } from "node:path"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
 import { imageEnvironment } from "../core/image-environment.ts"
+import { withoutScreen } from "../core/shared-screen.ts"
 import {
   BOX_UID,
   type BoxBind,
@@ -139,6 +140,9 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         https_proxy: proxy,
         NO_PROXY: direct,
         no_proxy: direct,
+      }),
+      ...(isolation.network === "shared" && {
+        SANDPIPER_SERVICES: withoutScreen(box.environment["SANDPIPER_SERVICES"] ?? "none"),
       }),
       WORK_DIR: WORKSPACE,
       SANDPIPER_STATE_DIR: "/var/lib/sandpiper",
