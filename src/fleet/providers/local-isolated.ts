@@ -98,8 +98,14 @@ const layersOf = ({ layers, ending }: Box): readonly string[] => [
   ...(ending ? [ending.id] : []),
 ]
 
-const lastLine = (file: string): string =>
-  existsSync(file) ? (readFileSync(file, "utf8").trim().split("\n").at(-1) ?? "") : ""
+/** The last line, but not pasta's: it reports that nothing reads its pipe any more if the sandbox ends while it starts. */
+const reasonIn = (file: string): string =>
+  existsSync(file)
+    ? (readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .findLast((line) => !line.startsWith("PID file write")) ?? "")
+    : ""
 
 export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const { root, self, clock, isolation } = options
@@ -286,7 +292,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       const until = clock.now() + START_MS
       while (initOf(box) === undefined) {
         if (!box.process || !isAlive(box.process))
-          return `the sandbox has not started: ${lastLine(join(folderOf(box.name), "runner.log"))}`
+          return `the sandbox has not started: ${reasonIn(join(folderOf(box.name), "runner.log"))}`
         if (clock.now() > until) return "the sandbox has not started in time"
         await sleep(clock, START_POLL_MS)
       }
