@@ -30,6 +30,7 @@ const broker = createBrokerSupervisor({
   stateDir,
   bootId: "",
   version: "bench",
+  secret: undefined,
   memory: { read: () => undefined, write: () => {} },
   environment: { PATH: process.env["PATH"] },
   clock: systemClock,

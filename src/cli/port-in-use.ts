@@ -4,6 +4,7 @@
  */
 import { type Clock, sleep } from "../lib/clock.ts"
 import { errorCode } from "../lib/error-code.ts"
+import { listenOnLoopback } from "../lib/loopback-listeners.ts"
 
 export interface PortWait {
   readonly hostname: string
@@ -20,7 +21,10 @@ const TRY_MS = 250
 /** Whether a server can listen there now. `refused`: for another reason than another socket, such as a missing permission. */
 export const probePort = (hostname: string, port: number): "free" | "in-use" | "refused" => {
   try {
-    void Bun.serve({ hostname, port, fetch: () => new Response() }).stop(true)
+    const probes = listenOnLoopback(hostname, port, (name, chosen) =>
+      Bun.serve({ hostname: name, port: chosen, fetch: () => new Response() }),
+    )
+    for (const probe of probes) void probe.stop(true)
     return "free"
   } catch (error) {
     return errorCode(error) === "EADDRINUSE" ? "in-use" : "refused"

@@ -1,3 +1,5 @@
+import { listenOnLoopback } from "./loopback-listeners.ts"
+
 /**
  * A port on which no program listens at this moment, of loopback by default. It is below the ports that the kernel gives to programs which
  * ask for any port and to outgoing connections: none of them takes it before its program listens.
@@ -25,8 +27,10 @@ const isFree = (port: number, hostname: string): boolean => {
 }
 
 const listenOnce = (wanted: number, hostname: string): number => {
-  const probe = Bun.listen({ hostname, port: wanted, socket: { data: () => {} } })
-  const { port } = probe
-  probe.stop(true)
+  const probes = listenOnLoopback(hostname, wanted, (name, port) =>
+    Bun.listen({ hostname: name, port, socket: { data: () => {} } }),
+  )
+  const [{ port }] = probes
+  for (const probe of probes) probe.stop(true)
   return port
 }

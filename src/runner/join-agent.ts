@@ -9,6 +9,7 @@ import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createApplyConfig } from "./apply-config.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
+import { createOwnBroker } from "./broker/own-broker.ts"
 import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
@@ -65,16 +66,21 @@ export const joinAgent = (options: JoinAgentOptions) => {
   /** Of prompts that name none; known when OpenCode is ready. */
   let model: string | undefined
   const toolsOff = toolsOffIn(config.toolSet ?? "all", missingNeeds(config))
-  const broker = createBrokerSupervisor({
-    self,
-    stateDir: config.stateDir,
-    bootId: readBootId(),
-    version: options.version,
-    memory: factOf(db, BROKER_FACT),
-    environment: config.environment,
-    clock,
-    log: log.child({ component: "broker" }),
-  })
+  const brokerLog = log.child({ component: "broker" })
+  const broker =
+    process.pid === 1 && process.getuid?.() !== 0
+      ? createOwnBroker({ log: brokerLog })
+      : createBrokerSupervisor({
+          self,
+          stateDir: config.stateDir,
+          bootId: readBootId(),
+          version: options.version,
+          secret: config.runnerToken,
+          memory: factOf(db, BROKER_FACT),
+          environment: config.environment,
+          clock,
+          log: brokerLog,
+        })
   const agent = createAgent({
     settings: { ...config, environment: options.variables, workDir },
     broker: () => broker.address,

@@ -54,7 +54,9 @@ export const joinHibernation = (options: JoinHibernationOptions): Hibernation =>
     scrub: () => scrubSecrets(config.stateDir, db, options.secretFacts),
     sync: async () => {
       writeOut(db)
-      await runCommand("sync", [], { env: config.environment, timeoutMs: SYNC_MS })
+      // No secret: the agent may be this user, who can read the environment of a process.
+      const env = { PATH: config.environment["PATH"] }
+      await runCommand("sync", [], { env, timeoutMs: SYNC_MS })
     },
     services: options.services,
     renewSecrets: () => {

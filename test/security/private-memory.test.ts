@@ -1,10 +1,11 @@
 /**
  * An agent without a user of its own: a process of the runner's user tries to read the memory of the runner and of its key
- * broker, and the keys in the runner's files.
+ * broker, the keys in the runner's files, and the keys on their way to the broker.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { readdirSync, readFileSync } from "node:fs"
-import { chown, mkdir } from "node:fs/promises"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { chmod, chown, mkdir, readFile, rename, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { untilTrue } from "../kit/until-true.ts"
@@ -47,6 +48,11 @@ beforeAll(async () => {
   })
   sandbox = await createSandbox(agent)
   await mkdir(sandbox.stateDir)
+  const programs = join(sandbox.root, "programs")
+  await mkdir(programs)
+  await writeFile(join(programs, "sync"), `#!/bin/sh\nenv > ${sandbox.root}/env-of-sync\n`)
+  await chmod(join(programs, "sync"), 0o755)
+  sandbox.environment["PATH"] = `${programs}:${sandbox.environment["PATH"]}`
   if (asUser.length > 0)
     for (const path of [
       sandbox.root,
@@ -110,4 +116,38 @@ test("the files of the runner have no key of the configuration in clear text", a
   expect(found).toContain("agent.runtime")
   for (const key of [...Object.values(keys), "sk-of-the-tests", agent.token])
     expect([key, found.includes(key)]).toEqual([key, false])
+})
+
+test("a listener that a process of the runner's user puts in the place of the broker's socket receives no key", async () => {
+  await agent.frame("opencode-config-applied", ({ success }) => success)
+  const socket = join(sandbox.stateDir, "broker.sock")
+  await untilTrue(() => existsSync(socket), "socket of the broker")
+  await rename(socket, `${socket}.of-the-broker`)
+  const received: string[] = []
+  const listener = Bun.serve({
+    unix: socket,
+    fetch: async (request) => {
+      received.push(await request.text())
+      return Response.json({ version: "any" })
+    },
+  })
+  await chmod(socket, 0o777)
+  try {
+    await untilTrue(() => received.some((text) => text !== ""), "an order of the runner")
+    for (const key of [...Object.values(keys), "sk-of-the-tests"])
+      expect([key, received.join("").includes(key)]).toEqual([key, false])
+  } finally {
+    await listener.stop(true)
+    await rename(`${socket}.of-the-broker`, socket)
+  }
+})
+
+test("the program that writes the disk before a snapshot has no secret of the runner in its environment", async () => {
+  await agent.frame("opencode-config-applied", ({ success }) => success)
+  const hook = [...asUser, binary, "hook", "pre-snapshot", "--state-dir", sandbox.stateDir]
+  expect(Bun.spawnSync(hook, { env: sandbox.environment }).exitCode).toBe(0)
+  const environment = await readFile(join(sandbox.root, "env-of-sync"), "utf8")
+  expect(environment).toContain("PATH=")
+  for (const secret of ["sk-of-the-tests", agent.token, "a secret of the tests only"])
+    expect([secret, environment.includes(secret)]).toEqual([secret, false])
 })

@@ -1,8 +1,16 @@
 /** What a process in an isolated local sandbox sees and reaches, and what is left of it afterwards. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { networkInterfaces } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { readyPipeOf } from "../../src/fleet/providers/local-box.ts"
 import { namespaceInit } from "../../src/fleet/providers/local-processes.ts"
 import { type IsolatedPlace, limit, openIsolated, specOf } from "./isolated-kit.ts"
@@ -104,6 +112,109 @@ describe("files", () => {
   })
 })
 
+describe("the programs of the runner", () => {
+  /** A library that the agent has put into a process is in the list of its memory. */
+  const LIBRARY = "/workspace/of-the-agent.so"
+  const copyLibrary = `cp -L /usr/lib/$(uname -m)-linux-gnu/libm.so.6 ${LIBRARY}`
+  const initOf = (ref: string): number => {
+    const text = readFileSync(join(place.root, "fleet/boxes", ref, "box.json"), "utf8")
+    const box = JSON.parse(text) as { readonly process: { readonly pid: number } }
+    return namespaceInit(box.process.pid) ?? 0
+  }
+  const stateOf = async (ref: string) => {
+    const seen = await place.provider.look(ref)
+    return seen.is === "ok" ? seen.value.state : seen.is
+  }
+
+  test("an agent that writes the files of the loader gets no library into the next process", async () => {
+    const ref = await place.start("loader")
+    for (const attempt of [
+      `echo ${LIBRARY} > /etc/ld.so.preload`,
+      "rm -f /etc/ld.so.preload",
+      "mv /etc /moved",
+      "mv /lib64 /moved",
+      "rm -f /lib64",
+      "mv /lib /moved",
+      "mv /bin /moved",
+      "echo 127.0.0.1 model.example > /etc/hosts",
+    ]) {
+      const tried = await place.shell(ref, `${copyLibrary}; ${attempt}`)
+      expect([attempt, tried.code === 0]).toEqual([attempt, false])
+    }
+    const next = await place.shell(ref, "cat /proc/self/maps; ls -d /etc/hosts /lib64/ld-*")
+    expect(next.text).toContain("libc.so.6")
+    expect(next.text).not.toContain(LIBRARY)
+    expect(next.code).toBe(0)
+    await place.provider.terminate(ref)
+  })
+
+  test("an agent cannot put another program at the path of the runner's", async () => {
+    const ref = await place.start("program")
+    const program = join(place.root, "web-server")
+    for (const attempt of [
+      `rm -f ${program}`,
+      `mv ${place.root} ${place.root}-moved`,
+      `mv ${dirname(place.root)} /moved`,
+    ]) {
+      const tried = await place.shell(ref, attempt)
+      expect([attempt, tried.code === 0]).toEqual([attempt, false])
+    }
+    // The directory of the program is still the agent's.
+    expect(await place.shell(ref, `echo x > ${place.root}/own && cat ${program}`)).toMatchObject({
+      code: 0,
+      text: expect.stringContaining("http.server"),
+    })
+    await place.provider.terminate(ref)
+  })
+
+  test("a command of the fleet has no secret of the runner in its environment, which the agent could read", async () => {
+    const environment = { SESSION_ID: "env", RUNNER_TOKEN: "secret-of-the-runner" }
+    const ref = await place.start("env", { environment })
+    const ofTheProgram = () => readFileSync(`/proc/${initOf(ref)}/environ`, "utf8")
+    await until(() => ofTheProgram().includes("secret-of-the-runner"), "the sandbox's program")
+    const seen = await place.shell(ref, "env")
+    expect(seen.text).toContain("SESSION_ID=env")
+    expect(seen.text).toContain("SANDPIPER_STATE_DIR=")
+    expect(seen.text).not.toContain("secret-of-the-runner")
+    await place.provider.terminate(ref)
+  })
+
+  test("what an agent has put in the place of a mount point is not used at the next start", async () => {
+    const ref = await place.start("prepared")
+    await place.shell(ref, copyLibrary)
+    process.kill(initOf(ref), "SIGKILL")
+    await until(async () => (await stateOf(ref)) === "stopped", "the end of the sandbox")
+    // As an agent could leave its disk when nothing is mounted on it.
+    const upper = join(place.root, "fleet/boxes", ref, "disk/upper")
+    const evil = join(upper, "workspace/evil")
+    const folder = join(upper, place.root)
+    for (const path of ["etc/ld.so.preload", "etc/ld.so.cache", "lib64"])
+      rmSync(join(upper, path), { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(evil)
+    writeFileSync(join(upper, "workspace/preload"), `${LIBRARY}\n`)
+    writeFileSync(join(evil, "web-server"), "#!/bin/sh\nexec sleep 7654399\n", { mode: 0o755 })
+    symlinkSync("../workspace/preload", join(upper, "etc/ld.so.preload"))
+    symlinkSync("/workspace/none", join(upper, "etc/ld.so.cache"))
+    symlinkSync("workspace/evil", join(upper, "lib64"))
+    symlinkSync("../workspace/evil", folder)
+    const resumed = await place.provider.resume(ref, { idleMs: 1, lifeMs: 1 })
+    expect(resumed).toMatchObject({ is: "ok" })
+    const seen = await place.shell(
+      ref,
+      `tr '\\0' ' ' </proc/1/cmdline; cat /proc/1/maps /proc/self/maps; stat -c '%F %n' /lib64 ${place.root} /etc/ld.so.preload`,
+    )
+    expect(seen.text).toContain("http.server")
+    expect(seen.text).not.toContain(LIBRARY)
+    expect(seen.text).toContain("directory /lib64")
+    expect(seen.text).toContain(`directory ${place.root}`)
+    expect(seen.text).toContain("regular empty file /etc/ld.so.preload")
+    await place.shell(ref, `echo x > ${place.root}/own`)
+    expect(await place.shell(ref, `mv ${place.root} /moved`)).not.toMatchObject({ code: 0 })
+    await place.provider.terminate(ref)
+  })
+})
+
 describe("processes", () => {
   test("a sandbox sees its own processes only, and is without rights on this machine", async () => {
     await place.shell(second, "setsid sleep 7654321 >/dev/null 2>&1 & true")
@@ -193,6 +304,19 @@ describe("network", () => {
       expect(text).not.toContain("of the host")
     }
   })
+})
+
+test("sandboxes that share the network of this machine have no screen, which would be one for all", async () => {
+  const shared = await openIsolated({ isolation: { network: "shared" } })
+  try {
+    const environment = { SESSION_ID: "screen", SANDPIPER_SERVICES: "all" }
+    const ref = await shared.start("screen", { environment })
+    const servicesOf = () => shared.shell(ref, "tr '\\0' '\\n' </proc/1/environ | grep SERVICES")
+    await until(async () => (await servicesOf()).code === 0, "the sandbox's program")
+    expect((await servicesOf()).text).toBe("SANDPIPER_SERVICES=vscode,ttyd\n")
+  } finally {
+    await shared.end()
+  }
 })
 
 describe("pasta beside a sandbox", () => {

@@ -5,6 +5,7 @@
 import type { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
+import { withoutScreen } from "../core/shared-screen.ts"
 import {
   limitNames,
   type ProviderResult,
@@ -119,6 +120,8 @@ export const createDockerProvider = (options: DockerProviderOptions): SandboxPro
         GATEWAY_HOST: "127.0.0.1",
         GATEWAY_PORT: String(gatewayPort),
         OPENCODE_URL: "http://127.0.0.1:0",
+        // The image starts all services unless it is told which.
+        SANDPIPER_SERVICES: withoutScreen(spec.environment["SANDPIPER_SERVICES"] || "all"),
       }),
     }
     const script = environmentScript(environment)

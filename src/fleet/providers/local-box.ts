@@ -80,6 +80,12 @@ const etcFiles = [
   "timezone",
 ]
 
+/** Directories of the system at the root, which are links into /usr on most machines. */
+export const systemDirectories = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]
+/** Files by which the loader finds libraries. Without one of this machine they are empty, so that the agent cannot write its own. */
+const loaderFiles = ["/etc/ld.so.preload", "/etc/ld.so.cache"]
+const HOSTS_FILE = "/etc/hosts"
+
 const namespaces = ["unshare", "--user", "--map-root-user", "--mount"]
 /** File descriptors of bubblewrap: its arguments, and the pipe that delays the sandbox's program. */
 const ARGUMENTS = 3
@@ -92,12 +98,42 @@ const line = (...words: readonly string[]): string => words.map(quote).join(" ")
 
 const layerPath = (index: number) => `${MOUNTS}/l${index}`
 const bindPath = (index: number) => `${MOUNTS}/b${index}`
+const EMPTY = `${MOUNTS}/empty`
+const HOSTS = `${MOUNTS}/hosts`
+/** Read-only in a sandbox: with another one the agent could lead the runner's calls to itself. */
+export const hostsText = "127.0.0.1 localhost sandbox\n::1 localhost\n"
 
-/** The directories and empty files on which the parts of the sandbox are mounted, relative to `mounts`. */
+/** Mounts of the sandbox that are not on its disk. */
+const NOT_ON_DISK = /^\/(?:usr|proc|dev|run)(?:\/|$)/
+
+/** `/a/b/c` -> `/a`, `/a/b` */
+const foldersAbove = (path: string): readonly string[] => {
+  const names = path.split("/").filter((name) => name !== "")
+  return names.slice(0, -1).map((_, index) => `/${names.slice(0, index + 1).join("/")}`)
+}
+
+/**
+ * Directories of the disk that the agent may fill but not move. A read-only file in a directory that can be moved is no wall:
+ * another one would be found at its path. A mount point cannot be moved, so each of them is mounted on itself, those above first.
+ */
+const fixedFolders = ({ binds }: Pick<BoxPlan, "binds">): readonly string[] =>
+  [
+    ...new Set([
+      "/etc",
+      ...binds.flatMap(({ target, isReadOnly }) => (isReadOnly ? foldersAbove(target) : [])),
+    ]),
+  ]
+    .filter((path) => !NOT_ON_DISK.test(path))
+    .toSorted((one, other) => one.length - other.length)
+
+/** The directories and files, with their text, on which or from which parts of the sandbox are mounted, relative to `mounts`. */
 export const mountPoints = ({
   layers,
   binds,
-}: BoxPlan): { readonly directories: readonly string[]; readonly files: readonly string[] } => {
+}: BoxPlan): {
+  readonly directories: readonly string[]
+  readonly files: Readonly<Record<string, string>>
+} => {
   const inside = (path: string) => path.slice(MOUNTS.length + 1)
   const pointsOf = (isDirectory: boolean) =>
     binds.flatMap((bind, index) =>
@@ -111,7 +147,11 @@ export const mountPoints = ({
       ...layers.map((_, index) => inside(layerPath(index))),
       ...pointsOf(true),
     ],
-    files: pointsOf(false),
+    files: {
+      [inside(EMPTY)]: "",
+      [inside(HOSTS)]: hostsText,
+      ...Object.fromEntries(pointsOf(false).map((name) => [name, ""])),
+    },
   }
 }
 
@@ -153,6 +193,33 @@ const diskScript = ({ diskKind, layers }: BoxPlan): string => {
   return diskKind === "overlay"
     ? line("mount", "-t", "overlay", "-o", ["userxattr", ...parts].join(","), "overlay", ROOT)
     : line("fuse-overlayfs", "-o", parts.join(","), ROOT)
+}
+
+/**
+ * Removes from the disk what the agent may have put in the place of a mount point. A mount on a symbolic link would be somewhere
+ * else, and the program at the path of the link would be the agent's.
+ */
+const mountPointScript = (plan: BoxPlan): string => {
+  const fit = (source: string, target: string) => line("fit", source, `${ROOT}${target}`)
+  const folder = (target: string) => fit("/", target)
+  const made = (target: string) =>
+    `[ -d ${quote(`${ROOT}${target}`)} ] || ${line("mkdir", `${ROOT}${target}`)}`
+  return [
+    "fit() {",
+    '[ -e "$1" ] || return 0',
+    'if [ -d "$1" ]; then kind=d; else kind=f; fi',
+    'if [ -L "$2" ] || { [ -e "$2" ] && [ ! -$kind "$2" ]; }; then rm -rf -- "$2"; fi',
+    "}",
+    ...["/usr", "/proc", "/dev", "/run"].map(folder),
+    ...systemDirectories.map((name) => fit(`/${name}`, `/${name}`)),
+    ...fixedFolders(plan).flatMap((target) => [folder(target), made(target)]),
+    `for name in ${line(...etcFiles, "resolv.conf")}; do fit "/etc/$name" "${ROOT}/etc/$name"; done`,
+    ...[...loaderFiles, HOSTS_FILE].map((target) => fit(EMPTY, target)),
+    ...plan.binds.flatMap(({ target }, index) => [
+      ...foldersAbove(target).map(folder),
+      fit(bindPath(index), target),
+    ]),
+  ].join("\n")
 }
 
 const pastaCommand = (network: BoxNetwork): readonly string[] => {
@@ -221,6 +288,7 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
     ...(network ? [`echo >${quote(pipes.born)}`] : [`exec ${ARGUMENTS}<&0 </dev/null`]),
     ...(isRoot ? [] : [layoutScript(plan)]),
     diskScript(plan),
+    mountPointScript(plan),
     ...(network ? [`exec ${READY}<>${quote(pipes.ready)}`] : []),
     `exec bwrap --args ${ARGUMENTS} -- ${line(...plan.command)}`,
   ].join("\n")
@@ -276,6 +344,12 @@ export const boxArguments = (plan: BoxPlan): string => {
     "--ro-bind",
     "/usr",
     "/usr",
+    ...systemDirectories.flatMap((name) => ["--ro-bind-try", `/${name}`, `/${name}`]),
+    ...fixedFolders(plan).flatMap((path) => ["--bind", `${ROOT}${path}`, path]),
+    ...loaderFiles.flatMap((path) => ["--ro-bind", EMPTY, path]),
+    "--ro-bind",
+    HOSTS,
+    HOSTS_FILE,
     ...etcFiles.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
     ...(plan.network?.dnsForward === undefined
       ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]

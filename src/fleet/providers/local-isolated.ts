@@ -15,6 +15,7 @@ import { join } from "node:path"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
 import { imageEnvironment } from "../core/image-environment.ts"
+import { withoutScreen } from "../core/shared-screen.ts"
 import {
   BOX_UID,
   type BoxBind,
@@ -97,8 +98,14 @@ const layersOf = ({ layers, ending }: Box): readonly string[] => [
   ...(ending ? [ending.id] : []),
 ]
 
-const lastLine = (file: string): string =>
-  existsSync(file) ? (readFileSync(file, "utf8").trim().split("\n").at(-1) ?? "") : ""
+/** The last line, but not pasta's: it reports that nothing reads its pipe any more if the sandbox ends while it starts. */
+const reasonIn = (file: string): string =>
+  existsSync(file)
+    ? (readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .findLast((line) => !line.startsWith("PID file write")) ?? "")
+    : ""
 
 export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const { root, self, clock, isolation } = options
@@ -140,12 +147,27 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         NO_PROXY: direct,
         no_proxy: direct,
       }),
+      ...(isolation.network === "shared" && {
+        SANDPIPER_SERVICES: withoutScreen(box.environment["SANDPIPER_SERVICES"] ?? "none"),
+      }),
       WORK_DIR: WORKSPACE,
       SANDPIPER_STATE_DIR: "/var/lib/sandpiper",
       GATEWAY_HOST: "127.0.0.1",
       GATEWAY_PORT: String(box.port),
       OPENCODE_URL: "http://127.0.0.1:0",
     }
+  }
+
+  /**
+   * Of a command beside the runner: without the variables of the runner. They contain its secrets, and the agent, who is the same
+   * user, can read the environment of a process that has not closed it.
+   */
+  const commandEnvironmentOf = (box: Box) => {
+    const session = box.environment["SESSION_ID"]
+    return environmentOf({
+      ...box,
+      environment: session === undefined ? {} : { SESSION_ID: session },
+    })
   }
 
   /** Names contain ids of sessions, which may have any character. */
@@ -270,7 +292,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       const until = clock.now() + START_MS
       while (initOf(box) === undefined) {
         if (!box.process || !isAlive(box.process))
-          return `the sandbox has not started: ${lastLine(join(folderOf(box.name), "runner.log"))}`
+          return `the sandbox has not started: ${reasonIn(join(folderOf(box.name), "runner.log"))}`
         if (clock.now() > until) return "the sandbox has not started in time"
         await sleep(clock, START_POLL_MS)
       }
@@ -295,7 +317,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         ],
         cwd: "/",
         environment: { PATH },
-        input: exportScript({ ...environmentOf(box), ...environment }),
+        input: exportScript({ ...commandEnvironmentOf(box), ...environment }),
         limit,
       })
     },

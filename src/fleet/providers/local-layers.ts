@@ -11,16 +11,13 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  symlinkSync,
-  lstatSync,
-  readlinkSync,
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
-import { BOX_UID, type DiskKind } from "./local-box.ts"
+import { BOX_UID, type DiskKind, hostsText, systemDirectories } from "./local-box.ts"
 import { draftOf, isDraft, namelessDraftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { replaceFile } from "../../lib/replace-file.ts"
 
@@ -91,7 +88,7 @@ const run = async (program: string, args: readonly string[], limit?: AbortSignal
 const copyTree = (from: string, to: string, limit?: AbortSignal): Promise<void> =>
   run("cp", ["-a", "-x", "--reflink=auto", `${from}/.`, to], limit)
 
-/** The empty directories and links of a root file system, and a user for the processes in it. */
+/** The empty directories of a root file system, and a user for the processes in it. */
 const writeBase = (folder: string): void => {
   const directories = [
     "usr",
@@ -116,17 +113,14 @@ const writeBase = (folder: string): void => {
   for (const name of directories) mkdirSync(join(folder, name), { mode: 0o755 })
   for (const name of ["tmp", "var/tmp"]) chmodSync(join(folder, name), 0o1777)
   chmodSync(join(folder, "var/lib/sandpiper"), 0o700)
-  for (const name of ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]) {
-    const own = `/${name}`
-    if (!existsSync(own)) continue
-    const target = lstatSync(own).isSymbolicLink() ? readlinkSync(own) : undefined
-    if (target !== undefined) symlinkSync(target, join(folder, name))
-  }
+  // This machine's own are mounted on them.
+  for (const name of systemDirectories)
+    if (existsSync(`/${name}`)) mkdirSync(join(folder, name), { mode: 0o755 })
   const user = `agent:x:${BOX_UID}:${BOX_UID}:agent:/home/agent:/bin/bash`
   const etc = {
     passwd: `root:x:0:0:root:/root:/bin/sh\n${user}\nnobody:x:65534:65534:nobody:/:/bin/false\n`,
     group: `root:x:0:\nagent:x:${BOX_UID}:\nnogroup:x:65534:\n`,
-    hosts: "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    hosts: hostsText,
     hostname: "sandbox\n",
   }
   for (const [name, text] of Object.entries(etc)) writeFileSync(join(folder, "etc", name), text)

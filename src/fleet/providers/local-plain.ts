@@ -12,6 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { z } from "zod"
+import { withoutScreen } from "../core/shared-screen.ts"
 import { draftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { execLocally } from "./local-exec.ts"
 import { joining } from "./local-processes.ts"
@@ -43,6 +44,7 @@ export const plainMode = (options: {
 
   const environmentOf = (box: Box): Record<string, string> => ({
     ...box.environment,
+    // It has the network of this machine.
     SANDPIPER_SERVICES: withoutScreen(box.environment["SANDPIPER_SERVICES"] ?? "none"),
     WORK_DIR: workspaceOf(box),
     SANDPIPER_STATE_DIR: join(filesOf(box.session), "state"),
@@ -125,12 +127,3 @@ export const plainMode = (options: {
     },
   }
 }
-
-/** Sandboxes that share the machine's network would share one screen and show it to each other's people. */
-const withoutScreen = (services: string): string =>
-  services === "all"
-    ? "vscode,ttyd"
-    : services
-        .split(",")
-        .filter((name) => name.trim() !== "vnc")
-        .join(",") || "none"

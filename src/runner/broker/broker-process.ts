@@ -1,12 +1,14 @@
 /**
  * The broker as a process of its own: it outlives a killed runner together with OpenCode, so that a model call in progress
- * is not cut. The runner orders it over a Unix socket that only the runner's user can open; keys travel nowhere else.
+ * is not cut. The runner orders it over a Unix socket that only the runner's user can open; keys travel nowhere else. The
+ * agent may be that user, so the orders are encrypted.
  */
 import { chmodSync, rmSync } from "node:fs"
 import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { startKeyBroker } from "./key-broker.ts"
+import { openOrder, sealReply } from "./sealed-orders.ts"
 import type { Upstream } from "./upstreams.ts"
 
 /** Arrives on standard input: a secret has no place on a command line. */
@@ -15,27 +17,11 @@ export const brokerOrder = z.object({
   port: z.int().min(1).max(65_535),
   socket: z.string().min(1),
   version: z.string(),
+  orderKey: z.string().min(16),
+  /** The number of the runner's last order: a recorded one is not accepted by the next broker either. */
+  lastOrder: z.number(),
 })
 export type BrokerOrder = z.output<typeof brokerOrder>
-
-const upstreamsBody = z.object({
-  models: z.record(
-    z.string(),
-    z.object({
-      baseUrl: z.string(),
-      auth: z.enum(["bearer", "x-api-key", "x-goog-api-key"]),
-      key: z.string().optional(),
-    }),
-  ),
-  services: z.record(
-    z.string(),
-    z.object({
-      url: z.url(),
-      headers: z.record(z.string(), z.string()),
-      calls: z.enum(["mcp", "parallel"]),
-    }),
-  ),
-})
 
 /** Paths on the Unix socket. */
 export const UPSTREAMS_PATH = "/upstreams"
@@ -52,24 +38,31 @@ export const serveBroker = async (
 ): Promise<number> => {
   const ended = Promise.withResolvers<number>()
   let lastOrderAt = clock.now()
+  let lastOrder = order.lastOrder
   const broker = tryStart(() => startKeyBroker({ token: order.token, port: order.port, log }))
   if (!broker) return PORT_IN_USE_EXIT
   rmSync(order.socket, { force: true })
   const control = Bun.serve({
     unix: order.socket,
     fetch: async (request) => {
-      lastOrderAt = clock.now()
       const { pathname } = new URL(request.url)
-      if (pathname === STOP_PATH) ended.resolve(0)
-      else if (pathname === UPSTREAMS_PATH) {
-        const given = upstreamsBody.safeParse(await request.json().catch(() => undefined))
-        if (!given.success) return new Response("", { status: 400 })
-        broker.setUpstreams(
-          new Map<string, Upstream>(Object.entries(given.data.models)),
-          new Map(Object.entries(given.data.services)),
-        )
-      } else return new Response("", { status: 404 })
-      return Response.json({ version: order.version })
+      if (pathname === STOP_PATH) {
+        // Not encrypted: a runner with another key has to replace this broker, and the user of the socket can kill it anyway.
+        ended.resolve(0)
+        return new Response("")
+      }
+      if (pathname !== UPSTREAMS_PATH) return new Response("", { status: 404 })
+      const given = openOrder(order.orderKey, await request.text())
+      if (given === undefined) return new Response("", { status: 400 })
+      if (given.number <= lastOrder) return new Response("", { status: 409 })
+      lastOrder = given.number
+      lastOrderAt = clock.now()
+      broker.setUpstreams(
+        new Map<string, Upstream>(Object.entries(given.models)),
+        new Map(Object.entries(given.services)),
+      )
+      const { number } = given
+      return new Response(sealReply(order.orderKey, { number, version: order.version }))
     },
   })
   chmodSync(order.socket, 0o600)

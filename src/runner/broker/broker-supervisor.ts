@@ -9,6 +9,7 @@ import { z } from "zod"
 import { type Clock, sleep, within } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { type BrokerOrder, PORT_IN_USE_EXIT, STOP_PATH, UPSTREAMS_PATH } from "./broker-process.ts"
+import { orderKeyOf, openReply, sealOrder } from "./sealed-orders.ts"
 import type { Service } from "./services.ts"
 import { chooseSocket, isUsableSocket, removeSocketFolder } from "./socket-path.ts"
 import type { Upstream } from "./upstreams.ts"
@@ -20,6 +21,8 @@ export interface BrokerSupervisorOptions {
   /** An empty one means that boots cannot be told apart: port and token are new every time. */
   readonly bootId: string
   readonly version: string
+  /** Encrypts the orders. Undefined where the runner has no token, as under `sandpiper up`: the agent can read them there. */
+  readonly secret: string | undefined
   readonly memory: {
     readonly read: () => string | undefined
     readonly write: (text: string) => void
@@ -61,36 +64,46 @@ const CALL_LIMIT_MS = 5000
 export const createBrokerSupervisor = (options: BrokerSupervisorOptions): BrokerSupervisor => {
   const { clock, log, version } = options
   const { token, port, socket } = remember(options)
+  const orderKey = orderKeyOf(options.secret ?? token, token)
+  /** A time, so that the orders of the next runner have higher numbers. */
+  let lastOrder = 0
   let upstreams: BrokerOrders = { models: {}, services: {} }
   let given = Promise.withResolvers<void>()
   let wake = new AbortController()
   let child: Bun.Subprocess | undefined
   const stopped = new AbortController()
 
-  const call = async (path: string, body: unknown): Promise<boolean> => {
+  const call = async (path: string, body: string): Promise<string | undefined> => {
     try {
       const response = await fetch(`http://broker${path}`, {
         unix: socket,
         method: "PUT",
-        body: JSON.stringify(body),
+        body,
         signal: AbortSignal.timeout(CALL_LIMIT_MS),
+        // A connection that was kept could lead to a broker that is no longer the one of this socket.
+        keepalive: false,
         proxy: "",
       })
-      const reply = z.object({ version: z.string() }).safeParse(await response.json())
-      return response.ok && reply.data?.version === version
+      const text = await response.text()
+      return response.ok ? text : undefined
     } catch {
-      return false
+      return undefined
     }
   }
   const renew = async (): Promise<boolean> => {
     const sent = upstreams
-    const isUp = await call(UPSTREAMS_PATH, sent)
+    const number = Math.max(clock.now(), lastOrder + 1)
+    lastOrder = number
+    const answer = await call(UPSTREAMS_PATH, sealOrder(orderKey, { number, ...sent }))
+    const reply = answer === undefined ? undefined : openReply(orderKey, answer)
+    const isUp = reply?.number === number && reply.version === version
     if (isUp && sent === upstreams) given.resolve()
     return isUp
   }
+  const stopBroker = () => call(STOP_PATH, "")
 
   const spawn = (): void => {
-    const order: BrokerOrder = { token, port, socket, version }
+    const order: BrokerOrder = { token, port, socket, version, orderKey, lastOrder }
     const started = Bun.spawn([...options.self, "key-broker"], {
       env: brokerEnvironment(options.environment),
       cwd: "/",
@@ -115,8 +128,8 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
 
   const ensure = async (): Promise<void> => {
     if (await renew()) return
-    // One of another version may still listen.
-    await call(STOP_PATH, {})
+    // One of another version, or of a runner with another token, may still listen.
+    await stopBroker()
     spawn()
     const limit = clock.now() + START_LIMIT_MS
     while (!stopped.signal.aborted && clock.now() < limit && child?.exitCode === null) {
@@ -154,7 +167,7 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
     stop: async () => {
       stopped.abort()
       given.resolve()
-      await call(STOP_PATH, {})
+      await stopBroker()
       if (child && !(await within(clock, 300, child.exited))) child.kill("SIGKILL")
       await keeping
       removeSocketFolder(socket)

@@ -19,10 +19,10 @@ import { untilTrue } from "../../kit/until-true.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
 
-const subjectOn = (double: DockerDouble): ContractSubject => ({
+const subjectOn = (double: DockerDouble, network = "bridge"): ContractSubject => ({
   provider: createDockerProvider({
     socket: double.socket,
-    network: "bridge",
+    network,
     clock: double.clock,
     // With a fault, the end of a command gets no answer either.
     killMs: 20,
@@ -81,6 +81,22 @@ describe("a sandbox of the provider docker", () => {
     // A command leaves no file behind.
     expect(readdirSync(folder)).toEqual(["environment"])
   })
+
+  test.each([
+    ["host", "", "'vscode,ttyd'"],
+    ["host", "vscode,vnc", "'vscode'"],
+    ["bridge", "vscode,vnc", "'vscode,vnc'"],
+  ] as const)(
+    "a container in the network %s that is asked for the services '%s' starts %s",
+    async (network, services, expected) => {
+      const name = `screen-${network}-${services.length}`
+      const environment = services === "" ? {} : { SANDPIPER_SERVICES: services }
+      const ref = await startSandbox(subjectOn(double, network), name, { environment })
+      const folder = double.containers.get(ref)?.mounts["/run/sandpiper"] ?? ""
+      const text = readFileSync(join(folder, "environment"), "utf8")
+      expect(text).toContain(`SANDPIPER_SERVICES=${expected}`)
+    },
+  )
 
   test("a variable that is no variable is refused before anything is created", async () => {
     const change = { environment: { "BAD-NAME": "x" } }

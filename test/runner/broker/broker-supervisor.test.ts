@@ -1,10 +1,12 @@
 /** The broker as a process: started, killed and adopted by the next runner, with real processes and sockets. */
 import { afterEach, expect, test } from "bun:test"
-import { existsSync, rmSync, statSync, symlinkSync } from "node:fs"
+import { existsSync, renameSync, rmSync, statSync, symlinkSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { UPSTREAMS_PATH } from "../../../src/runner/broker/broker-process.ts"
 import { createBrokerSupervisor } from "../../../src/runner/broker/broker-supervisor.ts"
+import { orderKeyOf, sealOrder } from "../../../src/runner/broker/sealed-orders.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { createProcesses } from "../../../src/runner/host/processes.ts"
 import { recordingLog } from "../../kit/log.ts"
@@ -30,6 +32,8 @@ const startProvider = () => {
   return { keys, baseUrl: server.url.origin }
 }
 
+const SECRET = "the token of the runner"
+
 /** `below`: folders between the temporary directory and the state directory. */
 const setUp = async (below = "") => {
   const root = await mkdtemp(join(tmpdir(), "broker-"))
@@ -38,12 +42,13 @@ const setUp = async (below = "") => {
   await mkdir(stateDir, { recursive: true })
   let fact: string | undefined
   const lines: string[] = []
-  const create = (bootId = "boot-1", version = "1") =>
+  const create = (bootId = "boot-1", version = "1", secret: string | undefined = SECRET) =>
     createBrokerSupervisor({
       self: runnerFromSource,
       stateDir,
       bootId,
       version,
+      secret,
       memory: { read: () => fact, write: (text) => void (fact = text) },
       environment: { PATH: process.env["PATH"] },
       clock: systemClock,
@@ -132,6 +137,86 @@ test("the next runner of the same boot adopts the broker process with its port a
   second.start()
   await untilStatus(second, 200, "q")
   expect(pidOn(second.port)).toBe(pid)
+})
+
+test("a runner with another token replaces the broker of the earlier one", async () => {
+  const { create } = await setUp()
+  const provider = startProvider()
+  const first = await startWithKey(create, provider)
+  const pid = pidOn(first.port)
+  const second = create("boot-1", "1", "another token of the runner")
+  stops.push(second.stop)
+  void second.setUpstreams({ q: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-2" } })
+  second.start()
+  await untilStatus(second, 200, "q")
+  expect(pidOn(second.port)).not.toBe(pid)
+})
+
+/** Puts a listener in the place of the control socket. It passes on what it has recorded, while `passes` is true. */
+const listenBetween = (stateDir: string) => {
+  const socket = join(stateDir, "broker.sock")
+  const behind = join(stateDir, "behind.sock")
+  renameSync(socket, behind)
+  const between = { orders: [] as string[], passes: true, socket, behind }
+  const server = Bun.serve({
+    unix: socket,
+    fetch: async (request) => {
+      const body = await request.text()
+      if (new URL(request.url).pathname === UPSTREAMS_PATH) between.orders.push(body)
+      if (!between.passes) return Response.json({ version: "1" })
+      const passed = fetch(request.url, { unix: behind, method: "PUT", body, proxy: "" })
+      return passed.catch(() => new Response("", { status: 502 }))
+    },
+  })
+  stops.push(async () => {
+    await server.stop(true)
+    // The runner stops its broker over the socket.
+    if (!between.passes) renameSync(behind, socket)
+  })
+  return between
+}
+const repeat = async (socket: string, body: string): Promise<number> => {
+  const url = `http://broker${UPSTREAMS_PATH}`
+  return (await fetch(url, { unix: socket, method: "PUT", body, proxy: "" })).status
+}
+
+test("an order that was recorded on its way is refused by the broker, and by the next one", async () => {
+  const { create, stateDir } = await setUp()
+  const provider = startProvider()
+  const broker = await startWithKey(create, provider)
+  const between = listenBetween(stateDir)
+  const give = (key: string) =>
+    broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key } })
+  await give("k-old")
+  const [recorded = ""] = between.orders
+  expect(recorded).not.toBe("")
+  await give("k-new")
+  expect(await repeat(between.behind, recorded)).toBe(409)
+  expect(await call(broker)).toBe(200)
+  expect(provider.keys.at(-1)).toBe("Bearer k-new")
+  // Another runner's token does not make an order either.
+  const forged = orderKeyOf("another token of the runner", broker.address.token)
+  const order = { number: Date.now() + 1000, models: {}, services: {} }
+  expect(await repeat(between.behind, sealOrder(forged, order))).toBe(400)
+
+  // The next broker makes its socket at the old path.
+  const pid = pidOn(broker.port)
+  process.kill(pid, "SIGKILL")
+  await untilTrue(() => ![0, pid].includes(pidOn(broker.port)), "the next broker")
+  await untilStatus(broker, 200)
+  expect(await repeat(between.socket, recorded)).toBe(409)
+})
+
+test("a listener in the place of the control socket reads no key, and the runner does not take it for the broker", async () => {
+  const { create, stateDir, lines } = await setUp()
+  const provider = startProvider()
+  const broker = await startWithKey(create, provider)
+  const between = listenBetween(stateDir)
+  between.passes = false
+  void broker.setUpstreams({ p: { baseUrl: provider.baseUrl, auth: "bearer", key: "k-new" } })
+  await untilTrue(() => between.orders.length > 0, "an order")
+  expect(between.orders.join("")).not.toContain("k-new")
+  await untilTrue(() => lines.some((line) => line.includes("broker.ended")), "a second broker")
 })
 
 test("a stopped broker leaves no process and no socket", async () => {

@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { isLoopback } from "../../../lib/git-url.ts"
+import { listenOnLoopback } from "../../../lib/loopback-listeners.ts"
 import { createDirectory } from "../../access/directory.ts"
 import type { GuardPorts } from "../../access/guarded-clients.ts"
 import { createJwtVerifier } from "../../access/verify-jwt.ts"
@@ -41,7 +42,9 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     folder,
     directory,
     keyring,
-    publish: (session, text) => void server.publish(session, text),
+    publish: (session, text) => {
+      for (const one of servers) one.publish(session, text)
+    },
     isStopped,
   })
 
@@ -60,25 +63,29 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       page,
     )
   const failures = createFailures(log, clock)
-  const server = Bun.serve<SocketData>({
-    hostname: options.hostname ?? "127.0.0.1",
-    port: options.port ?? 0,
-    idleTimeout: 0,
-    fetch: async (request, self) => {
-      // Only loopback and configured host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
-      // A chat service calls through a proxy with a public name; its adapter checks the signature.
-      const { hostname, pathname } = new URL(request.url)
-      if (options.page?.host === hostname)
-        return handlePage(options.page, request, (inner, protocol) =>
-          handleRequest(httpHost(self, { original: request, protocol }), inner),
-        )
-      const isOwn = isLoopback(hostname) || options.names?.includes(hostname) === true
-      if (!isOwn && !pathname.startsWith("/channels/")) return new Response("", { status: 421 })
-      return (await options.routes?.(request)) ?? handleRequest(httpHost(self), request)
-    },
-    error: failures.response,
-    websocket: createSockets({ sessions, lobby, guardPorts, failures, isStopped, log }),
-  })
+  const websocket = createSockets({ sessions, lobby, guardPorts, failures, isStopped, log })
+  const listen = (address: string, at: number) =>
+    Bun.serve<SocketData>({
+      hostname: address,
+      port: at,
+      idleTimeout: 0,
+      fetch: async (request, self) => {
+        // Only loopback and configured host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
+        // A chat service calls through a proxy with a public name; its adapter checks the signature.
+        const { hostname, pathname } = new URL(request.url)
+        if (options.page?.host === hostname)
+          return handlePage(options.page, request, (inner, protocol) =>
+            handleRequest(httpHost(self, { original: request, protocol }), inner),
+          )
+        const isOwn = isLoopback(hostname) || options.names?.includes(hostname) === true
+        if (!isOwn && !pathname.startsWith("/channels/")) return new Response("", { status: 421 })
+        return (await options.routes?.(request)) ?? handleRequest(httpHost(self), request)
+      },
+      error: failures.response,
+      websocket,
+    })
+  const servers = listenOnLoopback(options.hostname ?? "127.0.0.1", options.port ?? 0, listen)
+  const [server] = servers
 
   // Every session is opened at once: its deadlines and queue continue without a request.
   await sessions.restore()
@@ -100,7 +107,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
       lobby.closeAll(1001, "the hub is shutting down")
       for (const { connections } of sessions.all())
         connections.closeAll(1001, "the hub is shutting down")
-      await server.stop(true)
+      await Promise.all(servers.map((one) => one.stop(true)))
       sessions.close()
       accessSql.close()
     },

@@ -1,6 +1,7 @@
 /** The gateway's TCP server: listens, limits the number of connections, and shuts them down in order. */
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
+import { listenOnLoopback } from "../../../lib/loopback-listeners.ts"
 import { type Connection, createConnection } from "./connection.ts"
 import type { HttpExchange } from "./http-exchange.ts"
 import { renderResponse } from "../http/response.ts"
@@ -58,9 +59,7 @@ export const startServer = (options: ServerOptions): Server => {
   const refused = new Map<Socket<SocketData>, number>()
   let stopping = false
 
-  const listener = listen({
-    hostname: host,
-    port,
+  const listeners = listen(host, port, {
     allowHalfOpen: true,
     data: { connection: undefined, peer: "" },
     socket: {
@@ -148,14 +147,14 @@ export const startServer = (options: ServerOptions): Server => {
     [...connections.values()].some((connection) => connection.phase() === "request")
 
   return {
-    port: listener.port,
+    port: listeners[0].port,
     sockets: () => connections.size,
     exchanges: () => [...connections.values()].flatMap((connection) => connection.exchange() ?? []),
     dropConnections: (matches) =>
       [...connections.values()].filter((connection) => connection.drop(matches)).length,
     stop: async () => {
       stopping = true
-      listener.stop(false)
+      for (const listener of listeners) listener.stop(false)
       for (const connection of connections.values()) connection.retire()
       const deadline = clock.now() + GRACE_MS
       while (isBusy() && clock.now() < deadline) {
@@ -163,17 +162,22 @@ export const startServer = (options: ServerOptions): Server => {
       }
       cancelSweep()
       for (const connection of connections.values()) connection.close()
-      listener.stop(true)
+      for (const listener of listeners) listener.stop(true)
     },
   }
 }
 
-const listen = (options: Bun.TCPSocketListenOptions<SocketData>) => {
+const listen = (
+  host: string,
+  port: number,
+  options: Omit<Bun.TCPSocketListenOptions<SocketData>, "hostname" | "port">,
+) => {
   try {
-    return Bun.listen<SocketData>(options)
+    return listenOnLoopback(host, port, (hostname, chosen) =>
+      Bun.listen<SocketData>({ ...options, hostname, port: chosen }),
+    )
   } catch (error) {
-    const where = `${options.hostname}:${options.port}`
-    throw new Error(`the gateway cannot listen on ${where} (GATEWAY_PORT, GATEWAY_HOST)`, {
+    throw new Error(`the gateway cannot listen on ${host}:${port} (GATEWAY_PORT, GATEWAY_HOST)`, {
       cause: error,
     })
   }

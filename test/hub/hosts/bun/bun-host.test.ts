@@ -11,9 +11,11 @@ import { testContract } from "../../contract.ts"
 import { testPageProtocol } from "../../page-contract.ts"
 import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { testEffects } from "../../effects-contract.ts"
+import { connectClient } from "../../kit/client.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
 import { freePort } from "../../../kit/free-port.ts"
 import { silentLog } from "../../../kit/log.ts"
+import { untilTrue } from "../../../kit/until-true.ts"
 
 const start = async (
   stateDir: string,
@@ -98,5 +100,23 @@ test("a config from before encryption is encrypted at the start and its text lea
   expect(second.find("s1")?.config()).toEqual({ providerKeys: { openai: "sk-from-before" } })
   expect(isInFiles()).toBeFalse()
   await second.stop()
+  await rm(stateDir, { recursive: true, force: true })
+})
+
+test("clients of 127.0.0.1 and of ::1 receive the same events, and no other program can listen on either", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
+  const hub = await start(stateDir, 0)
+  const session = hub.create("s1")
+  const clients = await Promise.all(
+    [hub.url, hub.url.replace("127.0.0.1", "[::1]")].map((url) => connectClient(url, CLIENT_TOKEN)),
+  )
+  session.clients.request({ type: "prompt", content: "to both" }, "test")
+  for (const client of clients)
+    await untilTrue(() => client.messages().length + client.queue().length > 0, "the prompt")
+  const listen = () => Bun.serve({ hostname: "::1", port: hub.port, fetch: () => new Response() })
+  expect(listen).toThrow("in use")
+  for (const client of clients) client.close()
+  await hub.stop()
+  await listen().stop(true)
   await rm(stateDir, { recursive: true, force: true })
 })
