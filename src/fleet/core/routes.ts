@@ -158,7 +158,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/create-session",
     access: "admin",
-    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` and `workspace` have no effect here: that agent sends the providers in `opencode-config`; 400 with their names for `envVars` that the fleet or the image sets; `SANDPIPER_PUBLIC_URL` in them is the address at which that agent serves the sandbox's gateway; 409 `has-sandbox` if the session has a sandbox with other fields",
+    doc: "a sandbox for a session of another session agent, which starts and stops it by these six routes; `customProviders` and `workspace` have no effect here: that agent sends the providers in `opencode-config`; 400 with their names for `envVars` that the fleet or the image sets; `SANDPIPER_PUBLIC_URL` in them is the address at which that agent serves the sandbox's gateway; `idleTimeoutSeconds` is for providers that stop idle sandboxes themselves (modal, e2b, daytona), at the others only that agent ends the sandbox; 409 `has-sandbox` if the session has a sandbox with other fields",
   },
   "restore-session": {
     method: "POST",
