@@ -301,7 +301,9 @@ export const testEffects = (
           repo: "none",
         })
         expect(await refused.then(String, String)).toContain("the git host answered 404")
-        // Details, files, comments and reviews, once each.
+        // Details, files, comments and reviews, once each. The first refusal is the answer, and the others come after it.
+        await untilTrue(() => github.calls.length - before >= 4, "all four calls")
+        await Bun.sleep(600)
         expect(github.calls.length - before).toBe(4)
       })
     })
