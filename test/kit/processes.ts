@@ -1,6 +1,7 @@
 /** Processes started by a test's runner, found in /proc by the state directory in their environment. */
 import { carriersOf, commandOf, listProcesses } from "../../src/runner/host/processes.ts"
 import type { TestRunner } from "./runner.ts"
+import { untilFound } from "./until-true.ts"
 
 interface Found {
   readonly pid: number
@@ -13,8 +14,15 @@ export const processesOf = ({ sandbox }: Pick<TestRunner, "sandbox">): readonly 
     ({ pid }) => ({ pid, command: commandOf(pid) }),
   )
 
+const findAgent = (runner: Pick<TestRunner, "sandbox">): number | undefined =>
+  processesOf(runner).find(({ command }) => command.includes(" serve "))?.pid
+
 export const agentPid = (runner: Pick<TestRunner, "sandbox">): number => {
-  const found = processesOf(runner).find(({ command }) => command.includes(" serve "))
-  if (!found) throw new Error("OpenCode is not running")
-  return found.pid
+  const found = findAgent(runner)
+  if (found === undefined) throw new Error("OpenCode is not running")
+  return found
 }
+
+/** For an OpenCode that is being started: between fork and exec its process is not to be recognized. */
+export const untilAgentPid = (runner: Pick<TestRunner, "sandbox">): Promise<number> =>
+  untilFound(() => findAgent(runner), "OpenCode's process")

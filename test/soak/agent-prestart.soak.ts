@@ -2,10 +2,9 @@
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { text } from "../kit/model.ts"
-import { agentPid, processesOf } from "../kit/processes.ts"
+import { agentPid, processesOf, untilAgentPid } from "../kit/processes.ts"
 import {
   createSandbox,
-  type Sandbox,
   scriptedConfig,
   spawnRunner,
   startRunner,
@@ -19,15 +18,12 @@ let agent: TestSessionAgent
 let runner: TestRunner
 
 const LONG_WAIT = { CONFIG_WAIT_SECONDS: "600" }
-const started = (sandbox: Sandbox) =>
-  agent.until(() => processesOf({ sandbox }).length > 0, "OpenCode's process")
 const idle = () => agent.frame("agentStatus", ({ status }) => status === "idle")
 
 test("the prestarted process is used for the first configuration, and no other process is started", async () => {
   agent = stage.put(startTestSessionAgent())
   runner = stage.put(await startRunner(agent, LONG_WAIT))
-  await started(runner.sandbox)
-  const pid = agentPid(runner)
+  const pid = await untilAgentPid(runner)
   expect(agent.frames.some((frame) => frame.type === "opencode-config-applied")).toBe(false)
   agent.say({ type: "opencode-config", config: scriptedConfig(stage.model()) })
   await idle()
@@ -41,8 +37,7 @@ test("the prestarted process is used for the first configuration, and no other p
 test("a configuration that needs another process ends the prestarted one", async () => {
   agent = stage.put(startTestSessionAgent())
   runner = stage.put(await startRunner(agent, LONG_WAIT))
-  await started(runner.sandbox)
-  const pid = agentPid(runner)
+  const pid = await untilAgentPid(runner)
   agent.say({
     type: "opencode-config",
     config: { ...scriptedConfig(stage.model()), isOrchestrator: true },
@@ -57,7 +52,7 @@ test("a runner that is stopped before the first configuration leaves no process"
   agent = stage.put(startTestSessionAgent())
   const sandbox = await createSandbox(agent)
   const stopped = await startRunner(agent, LONG_WAIT, { in: sandbox })
-  await started(sandbox)
+  await untilAgentPid({ sandbox })
   await stopped.stop()
   expect(processesOf({ sandbox })).toEqual([])
 })
@@ -69,7 +64,7 @@ test("the prestarted process of a killed runner is ended by the next runner", as
   const victim = spawnRunner(sandbox, unreachable)
   const record = Bun.file(join(sandbox.stateDir, "opencode-run.json"))
   while (!(await record.exists())) await Bun.sleep(10)
-  const pid = agentPid({ sandbox })
+  const pid = await untilAgentPid({ sandbox })
   victim.kill("SIGKILL")
   await victim.exited
   expect(agentPid({ sandbox })).toBe(pid)
