@@ -64,7 +64,8 @@ const afterProbe = (
   if (info.state === "dead") return gone(life, policy)
   const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
   if (info.state === "paused" || info.state === "stopped")
-    return only({ ...known, phase: "paused", pausedAt: life.pausedAt ?? at })
+    // What was found out about its runner was before the pause.
+    return only({ ...known, phase: "paused", pausedAt: life.pausedAt ?? at, replace: false })
   if (life.phase === "paused") return only(booted(known, policy, at))
   const overdue = life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
   if (!overdue) return only(known)

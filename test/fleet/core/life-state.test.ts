@@ -20,7 +20,7 @@ import { pausedTime } from "../../../src/fleet/core/paused-time.ts"
 import { dueAt, step } from "../../../src/fleet/core/life-state.ts"
 import type { Capabilities, SandboxInfo } from "../../../src/fleet/providers/contract.ts"
 import { lifeProperties } from "./life-properties.ts"
-import { capabilities } from "./life-world.ts"
+import { type Action, capabilities, capabilitySets, live } from "./life-world.ts"
 
 const DAY = 86_400_000
 const machine = { newLife, step, dueAt }
@@ -29,6 +29,25 @@ describe("one session has one sandbox, and unsaved work is never terminated", ()
   for (const { name, check } of lifeProperties)
     test(`a session with a provider with ${name} has one sandbox and loses no unsaved work`, () =>
       check(machine, 2000))
+})
+
+test("a runner that counted as down is not restarted after a pause by the provider and a resume", () => {
+  const perform = { do: "perform", fault: "none" } as const
+  const schedule: readonly Action[] = [
+    { do: "want", wanted: "running", deep: false },
+    perform,
+    { do: "link", on: true, answers: false },
+    { do: "link", on: false, answers: true },
+    { do: "tick", seconds: 4000 },
+    perform,
+    perform,
+    { do: "auto-pause" },
+    { do: "tick", seconds: 130 },
+    { do: "replica-dies", when: "before" },
+  ]
+  const can = capabilitySets["pause that is the snapshot, names not unique"]
+  if (!can) throw new Error("no such provider")
+  expect(() => live(machine, can, schedule, "running", { reaper: false })).not.toThrow()
 })
 
 const ok = (value: Extract<Answer, { is: "ok" }>["value"] = {}): Answer => ({ is: "ok", value })
