@@ -152,8 +152,7 @@ describe("a session with a repository, whose agent works in the clone", () => {
       doWsUrl: "ws://127.0.0.1:1/",
       runnerToken: "a runner token of the caller",
       jwtSecret: "a gateway key of the caller",
-      // Its session agent is away and would be waited for.
-      envVars: { REPO_URL: git.url("nest"), WORKSPACE_SYNC: "0" },
+      envVars: { REPO_URL: git.url("nest") },
     })
     sandboxId = String(created.body["sandboxId"])
     await untilTrue(() => existsSync(clone("twig.txt")), "the clone")

@@ -11,7 +11,7 @@ import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { recordingLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
-import { startStack } from "./kit/stack.ts"
+import { externalSession, startStack } from "./kit/stack.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
 const QUOTA = 8
@@ -487,13 +487,7 @@ describe("a forgotten record", () => {
 
 describe("the six routes of another session agent", () => {
   const body = {
-    sessionId: "external-1",
-    userId: "carol",
-    workspace: "w",
-    imageType: "base",
-    doWsUrl: "ws://127.0.0.1:1/sessions/external-1/ws",
-    runnerToken: "a runner token of the caller",
-    jwtSecret: "a gateway key of the caller",
+    ...externalSession,
     idleTimeoutSeconds: 900,
     envVars: {
       REPO_URL: "https://github.com/birds/heron",

@@ -8,7 +8,7 @@ import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { runnerProvider, type RunnerProvider } from "./kit/runner-provider.ts"
-import { startStack } from "./kit/stack.ts"
+import { externalSession, startStack } from "./kit/stack.ts"
 
 const withHeaders: SandboxProvider["address"] = async () => ({
   is: "ok",
@@ -47,16 +47,6 @@ const serveWith = (change: Pick<SandboxProvider, "address" | "publicAddress">) =
 }
 
 const prepare = "/api/marketplace/expert/prepare-invoke"
-const external = {
-  sessionId: "external-1",
-  userId: "carol",
-  workspace: "w",
-  imageType: "base",
-  doWsUrl: "ws://127.0.0.1:1/sessions/external-1/ws",
-  runnerToken: "a runner token of the caller",
-  jwtSecret: "a gateway key of the caller",
-  envVars: {},
-}
 
 describe("a provider with signed addresses", () => {
   const call = serveWith({ address: withHeaders, publicAddress: signed })
@@ -74,7 +64,7 @@ describe("a provider with signed addresses", () => {
       sandbox_session_id: body["sessionId"],
     })
     expect(resumed.body["sandbox_url"]).toBe(`${gateway}/t/preview/`)
-    const created = (await call("POST", "/create-session", external)).body
+    const created = (await call("POST", "/create-session", externalSession)).body
     const other = `https://signed-${String(created["sandboxId"])}.example`
     expect(created["tunnelUrls"]).toMatchObject({ gateway: other, vnc: `${other}/vnc` })
   })
@@ -97,7 +87,7 @@ describe("a provider whose addresses need headers", () => {
     await call("POST", prepare, { chatSessionId: "c2" })
     const { body } = await call("GET", "/api/sandbox/by-chat/c2?waitSeconds=60")
     expect(body).toMatchObject({ status: "running", containerUrl: null })
-    const created = (await call("POST", "/create-session", external)).body
+    const created = (await call("POST", "/create-session", externalSession)).body
     expect(created["tunnelUrls"]).toMatchObject({ gateway: "", vscode: "" })
   })
 })

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test"
 import type { SandboxCommandResult, SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { StoredSession } from "../../src/fleet/store/ports.ts"
-import { keeperOn, memoryProvider } from "./kit/fleet.ts"
+import { keeperOn, memoryProvider, policyFor } from "./kit/fleet.ts"
 
 const limit = () => AbortSignal.timeout(60_000)
 const FLEET = "0.2.0"
@@ -23,14 +23,7 @@ const newScene = async (said: { stdout: string; exitCode?: number }, minimumVers
   }
   const { keeper, notes } = await keeperOn(store, provider, "r1", {
     version: FLEET,
-    policy: {
-      can: provider.can,
-      bootMs: 120_000,
-      relinkMs: 60_000,
-      idleMs: 900_000,
-      pausedMs: undefined,
-      minimumVersion,
-    },
+    policy: { ...policyFor(provider), minimumVersion },
   })
   await keeper.add({ id: "s", tenant: "user:a", provider: "noop", environment: {} })
   const until = (holds: (session: StoredSession) => boolean) => keeper.waitFor("s", holds, limit())

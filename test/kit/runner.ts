@@ -1,6 +1,6 @@
 /** A complete runner for a test: own directories and ports, the real OpenCode, everything removed at the end. */
 import { existsSync } from "node:fs"
-import { mkdir, mkdtemp, rm } from "node:fs/promises"
+import { chown, mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { readInvocation, type Settings } from "../../src/settings/settings.ts"
@@ -29,6 +29,15 @@ export interface Sandbox {
   /** The environment of a runner in this sandbox. */
   readonly environment: Record<string, string>
   readonly remove: () => Promise<void>
+}
+
+/** Makes a user the owner of the sandbox, for a runner that is this user. */
+export const giveSandboxTo = async (
+  { root, workDir, stateDir, environment }: Sandbox,
+  uid: number,
+): Promise<void> => {
+  for (const path of [root, workDir, stateDir, environment["HOME"] ?? ""])
+    await chown(path, uid, uid)
 }
 
 export const createSandbox = async (link: {

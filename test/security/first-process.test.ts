@@ -3,11 +3,11 @@
  * could kill a broker process and read the memory of the next one before that is closed, so there is no such process.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { chown, mkdir, readFile } from "node:fs/promises"
+import { mkdir, readFile } from "node:fs/promises"
 import { z } from "zod"
 import { agentDirectories } from "../../src/runner/opencode/config/config-directories.ts"
 import { requireRoot } from "../kit/boot.ts"
-import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { createSandbox, giveSandboxTo, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 
 const binary = requireBinary()
@@ -46,13 +46,7 @@ beforeAll(async () => {
   })
   sandbox = await createSandbox(agent)
   await mkdir(sandbox.stateDir)
-  for (const path of [
-    sandbox.root,
-    sandbox.workDir,
-    sandbox.stateDir,
-    sandbox.environment["HOME"] ?? "",
-  ])
-    await chown(path, NOBODY, NOBODY)
+  await giveSandboxTo(sandbox, NOBODY)
   namespace = Bun.spawn([...inNamespace, ...asNobody, binary, "run"], {
     env: sandbox.environment,
     stdout: "ignore",

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { chmod, chown, mkdir, readFile, rename, writeFile } from "node:fs/promises"
+import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { createSandbox, giveSandboxTo, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -53,14 +53,7 @@ beforeAll(async () => {
   await writeFile(join(programs, "sync"), `#!/bin/sh\nenv > ${sandbox.root}/env-of-sync\n`)
   await chmod(join(programs, "sync"), 0o755)
   sandbox.environment["PATH"] = `${programs}:${sandbox.environment["PATH"]}`
-  if (asUser.length > 0)
-    for (const path of [
-      sandbox.root,
-      sandbox.workDir,
-      sandbox.stateDir,
-      sandbox.environment["HOME"] ?? "",
-    ])
-      await chown(path, NOBODY, NOBODY)
+  if (asUser.length > 0) await giveSandboxTo(sandbox, NOBODY)
   const env = { ...sandbox.environment, ANTHROPIC_API_KEY: "sk-of-the-tests" }
   runner = Bun.spawn([...asUser, binary, "run"], { env, stdout: "ignore", stderr: "ignore" })
   plain = Bun.spawn([...asUser, "sleep", "600"], { env, stdout: "ignore", stderr: "ignore" })

@@ -4,6 +4,7 @@ import {
   type CaretakerOptions,
   createCaretaker,
 } from "../../../src/fleet/caretaker.ts"
+import type { LifePolicy } from "../../../src/fleet/core/life.ts"
 import { createKeeper, type Keeper, type KeeperOptions } from "../../../src/fleet/keeper.ts"
 import type { Capabilities, SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { createNoopProvider } from "../../../src/fleet/providers/noop.ts"
@@ -61,6 +62,15 @@ export interface TestFleet {
   readonly notes: readonly string[]
 }
 
+export const policyFor = ({ can }: SandboxProvider): LifePolicy => ({
+  can,
+  bootMs: 120_000,
+  relinkMs: 60_000,
+  idleMs: 900_000,
+  pausedMs: undefined,
+  minimumVersion: undefined,
+})
+
 export const keeperOn = async (
   store: FleetStore,
   provider: SandboxProvider,
@@ -79,14 +89,7 @@ export const keeperOn = async (
     replica,
     clock: systemClock,
     log: silentLog,
-    policy: {
-      can: provider.can,
-      bootMs: 120_000,
-      relinkMs: 60_000,
-      idleMs: 900_000,
-      pausedMs: undefined,
-      minimumVersion: undefined,
-    },
+    policy: policyFor(provider),
     note: (_session, text) => void notes.push(text),
     specOf: async ({ id, tenant }, { generation, snapshot }) => ({
       session: id,

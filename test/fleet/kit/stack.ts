@@ -8,6 +8,18 @@ import { systemClock } from "../../../src/lib/clock.ts"
 import { CLIENT_TOKEN } from "../../hub/kit/hub.ts"
 import { silentLog } from "../../kit/log.ts"
 
+/** The body of `/create-session`: a session of another session agent. */
+export const externalSession = {
+  sessionId: "external-1",
+  userId: "carol",
+  workspace: "w",
+  imageType: "base",
+  doWsUrl: "ws://127.0.0.1:1/sessions/external-1/ws",
+  runnerToken: "a runner token of the caller",
+  jwtSecret: "a gateway key of the caller",
+  envVars: {},
+}
+
 export const startStack = (
   folder: string,
   {

@@ -134,6 +134,14 @@ echo "root: $(curl -sS --max-time 3 http://10.213.7.2:8080/)"
 kill $program $server; wait $program $server || true
 `
 
+/** Runs a script in a network of its own. `program`: what the script starts in it. `ready`: the file that says when. */
+const runInNetwork = (script: string, program: string, ready: string) => {
+  stops.push(() => Bun.spawnSync(["rm", "-f", ready, program]))
+  const PATH = `${process.env["PATH"]}:/usr/sbin:/sbin`
+  const env = { PATH, BUN: process.execPath, PROGRAM: program, READY: ready }
+  return runToEnd(["unshare", "--net", "bash", "-c", script], { env })
+}
+
 const canFilter =
   process.getuid?.() === 0 &&
   ["iptables", "ip6tables", "ip", "unshare", "setpriv"].every((name) => Bun.which(name) !== null)
@@ -153,15 +161,7 @@ test.if(canFilter)(
        await startEgressProxy({ port: 3999, hosts: ["10.213.7.2:8080"], onRefused: () => {} })
        await Bun.write("${ready}", "")`,
     )
-    stops.push(() => Bun.spawnSync(["rm", "-f", ready, program]))
-    const { out, err } = await runToEnd(["unshare", "--net", "bash", "-c", namespaces], {
-      env: {
-        PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`,
-        BUN: process.execPath,
-        PROGRAM: program,
-        READY: ready,
-      },
-    })
+    const { out, err } = await runInNetwork(namespaces, program, ready)
     expect(err).toBe("")
     expect(out).toContain('filter: {"enforced":true} {"enforced":true}')
     expect(out).toContain("before: outside")
@@ -215,15 +215,7 @@ test.if(canFilter)(
        await egress.start()
        await egress.stop()`,
     )
-    stops.push(() => Bun.spawnSync(["rm", "-f", ready, program]))
-    const { out, err } = await runToEnd(["unshare", "--net", "bash", "-c", closedPorts], {
-      env: {
-        PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`,
-        BUN: process.execPath,
-        PROGRAM: program,
-        READY: ready,
-      },
-    })
+    const { out, err } = await runInNetwork(closedPorts, program, ready)
     expect(err).toBe("")
     expect(out).toContain("before: port 2280")
     expect(out.match(/^log: .*/gm)).toEqual([
