@@ -17,6 +17,8 @@ import { sendHeldText } from "./send-text.ts"
 
 /** OpenCode may start a prompt seconds after it accepted it, so a stopped turn ends only after this many idle reads. */
 const MAX_IDLE_READS = 2
+/** A message that is still open after this many idle reads, about half a minute, stays open: OpenCode has lost it. */
+const MAX_OPEN_READS = 4
 
 /** The turn is over at the first idle without an open message; after any other idle the session is read again later. */
 export const onIdle = (turn: Draft): void => {
@@ -49,6 +51,12 @@ export const onRead = (turn: Draft, why: ReadReason, read: SessionSnapshot, at: 
   // Right after a gap an open message may be about to complete: only a second read may end the turn with it open.
   if (readsMissedEvents(why) && newest?.open) {
     return setTimer(turn, "recheck", RECHECK_MS)
+  }
+  // After an error or an abort OpenCode is idle before it completes the message, and a busy machine delays that.
+  // A restart of OpenCode leaves the message open for good.
+  if (newest?.open && turn.resumed !== true && turn.openReads < MAX_OPEN_READS) {
+    turn.openReads += 1
+    return setTimer(turn, "recheck", Math.min(MAX_RECHECK_MS, RECHECK_MS * 2 ** turn.openReads))
   }
   conclude(turn, why)
 }

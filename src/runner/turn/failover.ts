@@ -56,6 +56,7 @@ const freshAttempt = {
   lastRetry: undefined,
   stopped: undefined,
   postCount: 0,
+  openReads: 0,
   modelResponded: false,
 } as const satisfies Partial<Turn>
 

@@ -8,7 +8,10 @@ import type { Turn, TurnIdentity } from "./turn.ts"
 import { STOPPING_MS } from "./timeouts.ts"
 
 /** The fields of a turn that are stored as one JSON value; texts have rows of their own. */
-type StoredFields = Omit<Turn, "texts" | "outputs" | "progressAt" | "pendingCatchUps" | "busyReads">
+type StoredFields = Omit<
+  Turn,
+  "texts" | "outputs" | "progressAt" | "pendingCatchUps" | "busyReads" | "openReads"
+>
 
 type RenamedField =
   | "identity"
@@ -87,6 +90,7 @@ export const changedTurn = (turn: Turn, before: Turn | undefined): SavedTurn | u
     progressAt: _progressAt,
     pendingCatchUps: _catchUps,
     busyReads: _busyReads,
+    openReads: _openReads,
     ...stored
   } = turn
   if (!before) return toSaved(stored)
@@ -114,6 +118,7 @@ export const restoreTurn = (saved: SavedTurn, texts: readonly SavedText[]): Turn
   progressAt: 0,
   pendingCatchUps: 0,
   busyReads: undefined,
+  openReads: 0,
   texts: texts.map((part) => ({
     ...part,
     text: part.sent === 0 && part.ended ? "" : undefined,

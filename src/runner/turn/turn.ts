@@ -132,6 +132,8 @@ export interface Turn {
   readonly idleReads: number
   /** How often the session was read as busy since the last idle event; undefined before the first idle event. */
   readonly busyReads: number | undefined
+  /** How often the session was read as idle while a message was open: OpenCode may be about to complete it. */
+  readonly openReads: number
   /** A part of the model arrived in this attempt. An open message alone does not count: OpenCode creates it. */
   readonly modelResponded: boolean
   /** A tool has run and may have changed something, so the prompt is not retried with another model. */
@@ -256,6 +258,7 @@ export const newTurn = (identity: TurnIdentity, settings: Partial<TurnSettings> 
   postCount: 0,
   idleReads: 0,
   busyReads: undefined,
+  openReads: 0,
   modelResponded: false,
   toolRan: false,
   startedAt: 0,

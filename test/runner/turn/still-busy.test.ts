@@ -84,3 +84,28 @@ test("however late OpenCode's status becomes idle, the turn ends soon after it o
     ),
   )
 })
+
+test("an error that OpenCode stores long after its idle event ends the turn with that error", () => {
+  const turn = start()
+  turn.receive(events.message(assistant("m1")), events.idle())
+  const open = { message: assistant("m1"), parts: [] }
+  const waits = Array.from({ length: 4 }, () => recheckOf(turn.read([open], "recheck")))
+  expect(waits).toEqual([3000, 6000, 12_000, 12_000])
+  expect(turn.outcome()).toBeUndefined()
+  turn.read(
+    [{ message: done("m1", { error: { name: "APIError", message: "no key" } }), parts: [] }],
+    "recheck",
+  )
+  expect(turn.outcome()).toEqual({ type: "error", error: "no key" })
+})
+
+test("a message that stays open although OpenCode is idle ends the turn with an error after five reads", () => {
+  const turn = start()
+  turn.receive(events.message(assistant("m1")), events.idle())
+  const open = { message: assistant("m1"), parts: [] }
+  for (let read = 0; read < 5; read += 1) {
+    expect(turn.outcome()).toBeUndefined()
+    turn.read([open], "recheck")
+  }
+  expect(turn.outcome()).toEqual({ type: "error", error: "OpenCode was stopped during the turn" })
+})
