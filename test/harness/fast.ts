@@ -1,0 +1,19 @@
+/** `npm run test:fast [-- names]`: the tests that start no program, side by side in two processes. For the inner loop. */
+import { join } from "node:path"
+import { fastFiles } from "./fast-files.ts"
+import { isNamedBy, repositoryRoot } from "./suites.ts"
+
+const files = fastFiles().filter(isNamedBy(process.argv.slice(2)))
+const child = Bun.spawn(
+  [
+    process.execPath,
+    "test",
+    "--timeout=60000",
+    "--parallel=2",
+    "--only-failures",
+    `--preload=${join(import.meta.dir, "no-programs.ts")}`,
+    ...files.map((file) => `./${file}`),
+  ],
+  { cwd: repositoryRoot, stdin: "ignore", stdout: "inherit", stderr: "inherit" },
+)
+process.exitCode = await child.exited
