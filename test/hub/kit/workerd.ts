@@ -1,6 +1,7 @@
 /** The Durable Objects on the real workerd: a test can put an object to sleep and restart the server. */
-import { Database } from "bun:sqlite"
-import { mkdtemp, rm } from "node:fs/promises"
+import { Database, SQLiteError } from "bun:sqlite"
+import { existsSync } from "node:fs"
+import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Miniflare } from "miniflare"
@@ -15,8 +16,10 @@ export interface Workerd {
   readonly hibernateDirectory: () => Promise<void>
   /** Stops the server, and starts it again on the same port after `awayMs`. */
   readonly restart: (awayMs?: number) => Promise<void>
-  /** Number of blobs of all sessions, read from the objects' database files. */
-  readonly blobs: () => number
+  /** Rows of a session, read from a copy of its object's database. */
+  readonly rows: (session: string, query: string) => Promise<readonly unknown[]>
+  /** Number of blobs of a session. */
+  readonly blobs: (session: string) => Promise<number>
   /** Where the objects' database files are. */
   readonly folder: string
   readonly stop: () => Promise<void>
@@ -24,6 +27,11 @@ export interface Workerd {
 
 const CLIENT_TOKEN = "client-token-of-the-tests"
 const HUB_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64")
+
+/** Miniflare's types know it only with the types of the Workers runtime. */
+interface Namespace {
+  readonly idFromName: (name: string) => { readonly toString: () => string }
+}
 
 /** A module with everything it imports, for workerd. */
 export const bundleForWorkerd = async (file: string): Promise<string> => {
@@ -122,6 +130,12 @@ export const startWorkerd = async (
       if (!String(error).includes("not currently running")) throw error
     }
   }
+  const rows: Workerd["rows"] = async (session, query) => {
+    const sessions = (await current.getDurableObjectNamespace("SESSIONS")) as unknown as Namespace
+    const file = `${sessions.idFromName(session).toString()}.sqlite`
+    const [found] = new Bun.Glob(`**/${file}`).scanSync(folder)
+    return found === undefined ? [] : readCopy(join(folder, found), query)
+  }
   return {
     url: `http://127.0.0.1:${port}`,
     clientToken: CLIENT_TOKEN,
@@ -133,11 +147,8 @@ export const startWorkerd = async (
       await Bun.sleep(awayMs)
       current = await launch()
     },
-    blobs: () =>
-      [...new Bun.Glob("**/*.sqlite").scanSync(folder)].reduce(
-        (sum, file) => sum + blobsIn(join(folder, file)),
-        0,
-      ),
+    rows,
+    blobs: async (session) => (await rows(session, "SELECT DISTINCT id FROM blobs")).length,
     stop: async () => {
       await current.dispose()
       await rm(folder, { recursive: true, force: true })
@@ -145,14 +156,26 @@ export const startWorkerd = async (
   }
 }
 
-const blobsIn = (file: string): number => {
-  const db = new Database(file, { readonly: true })
+/**
+ * Reads a copy of the database and its log: a reader of the files themselves can lock out the runtime, which does not wait. A copy that
+ * was made during a write may be unreadable, and a new database has no tables: both have no rows.
+ */
+const readCopy = async (file: string, query: string): Promise<readonly unknown[]> => {
+  const folder = await mkdtemp(join(tmpdir(), "workerd-copy-"))
+  const copy = join(folder, "copy.sqlite")
   try {
-    // The runtime writes at the same time, or recovers its log after a restart.
-    db.run("PRAGMA busy_timeout = 30000")
-    const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'blobs'").all()
-    return tables.length === 0 ? 0 : db.query("SELECT DISTINCT id FROM blobs").all().length
+    for (const end of ["-wal", ""])
+      if (existsSync(file + end)) await copyFile(file + end, copy + end)
+    const db = new Database(copy)
+    try {
+      return db.query(query).all()
+    } catch (error) {
+      if (error instanceof SQLiteError) return []
+      throw error
+    } finally {
+      db.close()
+    }
   } finally {
-    db.close()
+    await rm(folder, { recursive: true, force: true })
   }
 }

@@ -36,8 +36,8 @@ const start = async (
   return hub
 }
 
-const blobsIn = (stateDir: string): readonly string[] => {
-  const folder = join(stateDir, "hub", "blobs", "s1")
+const blobsIn = (stateDir: string, session: string): readonly string[] => {
+  const folder = join(stateDir, "hub", "blobs", session)
   return existsSync(folder) ? readdirSync(folder) : []
 }
 
@@ -53,7 +53,7 @@ const startContractHost = async (environment: Readonly<Record<string, string>> =
       await current.stop()
       current = await start(stateDir, port, environment)
     },
-    blobs: () => blobsIn(stateDir).length,
+    blobs: async (session: string) => blobsIn(stateDir, session).length,
     stop: async () => {
       await current.stop()
       await rm(stateDir, { recursive: true, force: true })
@@ -71,11 +71,11 @@ test("an orphan blob of a killed hub is deleted at the next start", async () => 
   const url = `data:text/plain;base64,${btoa("kept")}`
   const attachments = [{ type: "file" as const, mime: "text/plain", url }]
   first.create("s1").clients.request({ type: "prompt", content: "look", attachments }, "test")
-  const kept = blobsIn(stateDir)
+  const kept = blobsIn(stateDir, "s1")
   await first.stop()
   await writeFile(join(stateDir, "hub", "blobs", "s1", "left"), "half a prompt")
   const second = await start(stateDir, 0)
-  expect(blobsIn(stateDir)).toEqual(kept)
+  expect(blobsIn(stateDir, "s1")).toEqual(kept)
   expect(kept).toHaveLength(1)
   await second.stop()
   await rm(stateDir, { recursive: true, force: true })

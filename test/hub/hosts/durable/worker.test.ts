@@ -4,8 +4,6 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { testContract } from "../../contract.ts"
-import { testPageProtocol } from "../../page-contract.ts"
-import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
@@ -14,19 +12,7 @@ const script = await bundleWorker()
 
 testContract("the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script)
-  return { ...workerd, disturb: () => workerd.hibernate() }
-})
-
-testPageProtocol("the page of the hub in a Durable Object", async () => {
-  const workerd = await startWorkerd(script, {
-    HUB_GATEWAY_SECRET: "a-gateway-secret-of-the-tests",
-    ALLOWED_ORIGINS: ALLOWED_ORIGIN,
-  })
-  return {
-    ...workerd,
-    disturb: () => workerd.hibernate(),
-    disturbLobby: workerd.hibernateDirectory,
-  }
+  return { ...workerd, disturb: workerd.hibernate }
 })
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
