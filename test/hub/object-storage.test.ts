@@ -12,7 +12,7 @@ import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
 import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
 import { failureOf } from "../kit/failure-of.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilEqual, untilState, untilTrue } from "../kit/until-true.ts"
 
 interface Host {
   readonly url: string
@@ -166,11 +166,9 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
       .artifacts
   }
   const idOf = async (path: string): Promise<string> => {
-    for (;;) {
-      const found = (await artifacts()).find(({ description }) => description === path)
-      if (found) return found.id
-      await Bun.sleep(5)
-    }
+    const isIt = (one: { description: string }) => one.description === path
+    const all = await untilState(artifacts, (found) => found.some(isIt), `artifact ${path}`)
+    return all.find(isIt)?.id ?? ""
   }
   const keyOf = (id: string) => `sandboxes/s1/artifacts/${id}`
   const read = (id: string) => fetch(`${host.url}/sessions/s1/artifacts/${id}`, { headers })
@@ -205,7 +203,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     // The blob is deleted in the moment after the storage has answered.
     s3.objects.set(keyOf(id), Buffer.from("of the storage"))
     const text = async () => (await read(id)).text()
-    while ((await text()) !== "of the storage") await Bun.sleep(5)
+    await untilEqual(text, "of the storage", "content of the storage")
     s3.intercept = async () => new Response("", { status: 500 })
     const failed = await read(id)
     expect([failed.status, failed.headers.get("retry-after")]).toEqual([503, "5"])

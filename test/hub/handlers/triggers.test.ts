@@ -26,10 +26,27 @@ test("a schedule fires when it is due, once for all missed times, and not while 
   await untilTrue(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
   await untilTrue(() => runner.prompts.length === 2, "next prompt")
+  await untilTrue(() => hub.find("s1")?.status().working === 0, "end of the next turn")
   await request("update", { triggerId: trigger.id, enabled: false })
+  // It is due at 14:30, after the disabled one, and its prompt would come after that of the disabled one.
+  await request("create", {
+    name: "after it",
+    config: { type: "schedule", cron: "30 14 * * *", prompt: "and now?" },
+  })
   clock.advance(7_200_000)
-  await Bun.sleep(50)
-  expect(runner.prompts).toHaveLength(2)
+  await untilTrue(
+    () => runner.prompts.some(({ content }) => content === "and now?"),
+    "prompt of the later trigger",
+  )
+  await untilTrue(() => {
+    const { working, queued } = hub.find("s1")?.status() ?? {}
+    return working === 0 && queued === 0
+  }, "empty queue")
+  expect(runner.prompts.map(({ content }) => content)).toEqual([
+    "what is new?",
+    "what is new?",
+    "and now?",
+  ])
   await stop()
 })
 
