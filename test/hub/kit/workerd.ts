@@ -1,11 +1,12 @@
 /** The Durable Objects on the real workerd: a test can put an object to sleep and restart the server. */
 import { Database, SQLiteError } from "bun:sqlite"
-import { existsSync } from "node:fs"
+import { existsSync, mkdtempSync } from "node:fs"
 import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Miniflare } from "miniflare"
+import { Miniflare, type MiniflareOptions } from "miniflare"
 import { freePort } from "../../kit/free-port.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 export interface Workerd {
   readonly url: string
@@ -57,10 +58,38 @@ export const readDeployment = async () =>
     }
   }
 
+export interface TestWorker {
+  readonly worker: Miniflare
+  readonly stop: () => Promise<void>
+}
+
+/** Miniflare removes its temporary files without waiting for their end, so it gets a folder that `stop` removes. */
+export const launchWorker = async (options: MiniflareOptions): Promise<TestWorker> => {
+  const { TMPDIR } = process.env
+  const folder = mkdtempSync(join(tmpdir(), "miniflare-"))
+  // Its constructor reads the variable.
+  process.env["TMPDIR"] = folder
+  const worker = new Miniflare(options)
+  if (TMPDIR === undefined) delete process.env["TMPDIR"]
+  else process.env["TMPDIR"] = TMPDIR
+  await worker.ready
+  return {
+    worker,
+    stop: async () => {
+      await worker.dispose()
+      // A removal that meets Miniflare's own one can end too early.
+      await untilTrue(async () => {
+        await rm(folder, { recursive: true, force: true })
+        return !existsSync(folder)
+      }, "end of Miniflare's files")
+    },
+  }
+}
+
 /** A worker of a test's own, with one class of Durable Objects under the binding OBJECT. */
-export const startTestWorker = async (file: string, className: string): Promise<Miniflare> => {
+export const startTestWorker = async (file: string, className: string): Promise<TestWorker> => {
   const { compatibility_date, compatibility_flags } = await readDeployment()
-  const worker = new Miniflare({
+  return launchWorker({
     modules: true,
     script: await bundleForWorkerd(file),
     cf: false,
@@ -69,8 +98,6 @@ export const startTestWorker = async (file: string, className: string): Promise<
     compatibilityFlags: compatibility_flags,
     durableObjects: { OBJECT: { className, useSQLite: true } },
   })
-  await worker.ready
-  return worker
 }
 
 export const startWorkerd = async (
@@ -85,8 +112,8 @@ export const startWorkerd = async (
   const folder = await mkdtemp(join(below, "workerd-"))
   const port = freePort()
   const { compatibility_date, compatibility_flags, assets } = await readDeployment()
-  const launch = async () => {
-    const started = new Miniflare({
+  const launch = () =>
+    launchWorker({
       modules: true,
       script,
       port,
@@ -118,20 +145,22 @@ export const startWorkerd = async (
       ),
       bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
-    await started.ready
-    return started
-  }
   let current = await launch()
   const evict = async (className: string, name: string): Promise<void> => {
     try {
-      await current.unsafeEvictDurableObject("", className, { name, webSockets: "hibernate" })
+      await current.worker.unsafeEvictDurableObject("", className, {
+        name,
+        webSockets: "hibernate",
+      })
     } catch (error) {
       // No frame has woken it since the last time: it sleeps already.
       if (!String(error).includes("not currently running")) throw error
     }
   }
   const rows: Workerd["rows"] = async (session, query) => {
-    const sessions = (await current.getDurableObjectNamespace("SESSIONS")) as unknown as Namespace
+    const sessions = (await current.worker.getDurableObjectNamespace(
+      "SESSIONS",
+    )) as unknown as Namespace
     const file = `${sessions.idFromName(session).toString()}.sqlite`
     const [found] = new Bun.Glob(`**/${file}`).scanSync(folder)
     return found === undefined ? [] : readCopy(join(folder, found), query)
@@ -143,14 +172,15 @@ export const startWorkerd = async (
     hibernate: (session = "s1") => evict("SessionAgent", session),
     hibernateDirectory: () => evict("Directory", ""),
     restart: async (awayMs = 0) => {
-      await current.dispose()
+      await current.stop()
+      // Sleep: the server is away for as long as the test asks.
       await Bun.sleep(awayMs)
       current = await launch()
     },
     rows,
     blobs: async (session) => (await rows(session, "SELECT DISTINCT id FROM blobs")).length,
     stop: async () => {
-      await current.dispose()
+      await current.stop()
       await rm(folder, { recursive: true, force: true })
     },
   }
