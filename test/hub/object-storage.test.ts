@@ -1,5 +1,8 @@
-/** The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. The tests of a host share it
+ * and the storage; each has objects of its own.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -146,6 +149,10 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     await rm(folder, { recursive: true, force: true })
   })
 
+  afterEach(() => {
+    s3.intercept = undefined
+  })
+
   const show = (path: string, content: Buffer) =>
     runner.send({
       type: "artifacts",
@@ -246,10 +253,12 @@ test("a hub without object storage refuses and names the settings", async () => 
     token: RUNNER_TOKEN,
     stateDir: join(folder, "runner"),
   })
+  onTestFinished(async () => {
+    await runner.stop()
+    await host.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
   expect(await failureOf(runner.uplink.request("workspace-urls", { manifest: "get" }))).toContain(
     "S3_ENDPOINT",
   )
-  await runner.stop()
-  await host.stop()
-  await rm(folder, { recursive: true, force: true })
 })

@@ -1,5 +1,5 @@
 /** Schedule triggers on a hub with a manual clock. */
-import { expect, test } from "bun:test"
+import { expect, onTestFinished, test } from "bun:test"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestLocalHub } from "../kit/local-hub.ts"
 import { untilTrue } from "../../kit/until-true.ts"
@@ -7,6 +7,7 @@ import { untilTrue } from "../../kit/until-true.ts"
 test("a schedule fires when it is due, once for all missed times, and not while it is disabled", async () => {
   const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
   const { hub, runner, stop } = await startTestLocalHub({ clock })
+  onTestFinished(stop)
   const request = (action: "create" | "update", payload: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action, payload })
   const { data } = await request("create", {
@@ -47,11 +48,11 @@ test("a schedule fires when it is due, once for all missed times, and not while 
     "what is new?",
     "and now?",
   ])
-  await stop()
 })
 
 test("an invalid trigger is refused with the name of the field and is not stored", async () => {
   const { runner, stop } = await startTestLocalHub()
+  onTestFinished(stop)
   const create = (config: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action: "create", payload: { name: "t", config } })
   expect(create({ type: "schedule", cron: "nonsense", prompt: "x" })).rejects.toThrow("config.cron")
@@ -65,5 +66,4 @@ test("an invalid trigger is refused with the name of the field and is not stored
   expect(create({ type: "unheard-of" })).rejects.toThrow("config.type")
   const { data } = await runner.uplink.request("trigger-api", { action: "list" })
   expect(data).toEqual({ triggers: [] })
-  await stop()
 })

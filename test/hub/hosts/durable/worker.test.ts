@@ -1,5 +1,5 @@
 /** The host contract on the real workerd, with an object that sleeps between frames. */
-import { expect, test } from "bun:test"
+import { expect, onTestFinished, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -28,6 +28,11 @@ test("a Durable Object refuses child sessions and explains how to create a sessi
     token: RUNNER_TOKEN,
     stateDir,
   })
+  onTestFinished(async () => {
+    await runner.stop()
+    await workerd.stop()
+    await rm(stateDir, { recursive: true, force: true })
+  })
   const refusal = (asked: Promise<unknown>) => asked.then(() => "not refused", String)
   const { request } = runner.uplink
   const spawned = request("spawn-child", { task: "look around", workspace: "w" })
@@ -39,7 +44,4 @@ test("a Durable Object refuses child sessions and explains how to create a sessi
   expect(await refusal(request("workflow-run", elsewhere))).toContain("repoUrl, branch, ref")
   const repos = request("list-repos", {})
   expect(await refusal(repos)).toContain("set the worker's secret GITHUB_TOKEN")
-  await runner.stop()
-  await workerd.stop()
-  await rm(stateDir, { recursive: true, force: true })
 })
