@@ -1,69 +1,18 @@
 /** The host contract on bun:sqlite. */
 import { expect, onTestFinished, test } from "bun:test"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import type { LocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
 import { openBunSql } from "../../../../src/hub/hosts/bun/sql.ts"
-import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
-import { testPageProtocol } from "../../page-contract.ts"
-import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
-import { testEffects } from "../../effects-contract.ts"
+import { blobsIn, startBunHub, startContractHost } from "../../kit/bun-contract-host.ts"
 import { connectClient } from "../../kit/client.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
-import { freePort } from "../../../kit/free-port.ts"
-import { silentLog } from "../../../kit/log.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
 
-const start = async (
-  stateDir: string,
-  port: number,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<LocalHub> => {
-  const hub = await startLocalHub({
-    stateDir,
-    workDir: stateDir,
-    port,
-    environment,
-    clock: systemClock,
-    log: silentLog,
-    clientToken: CLIENT_TOKEN,
-    allowedOrigins: [ALLOWED_ORIGIN],
-  })
-  await hub.resume()
-  return hub
-}
-
-const blobsIn = (stateDir: string, session: string): readonly string[] => {
-  const folder = join(stateDir, "hub", "blobs", session)
-  return existsSync(folder) ? readdirSync(folder) : []
-}
-
-const startContractHost = async (environment: Readonly<Record<string, string>> = {}) => {
-  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  let current = await start(stateDir, freePort(), environment)
-  return {
-    url: current.url,
-    clientToken: CLIENT_TOKEN,
-    disturb: async () => {},
-    restart: async () => {
-      const { port } = current
-      await current.stop()
-      current = await start(stateDir, port, environment)
-    },
-    blobs: async (session: string) => blobsIn(stateDir, session).length,
-    stop: async () => {
-      await current.stop()
-      await rm(stateDir, { recursive: true, force: true })
-    },
-  }
-}
-
 testContract("the hub on bun:sqlite", () => startContractHost())
-testPageProtocol("the page of the hub on bun:sqlite", () => startContractHost())
-testEffects("effects of the hub on bun:sqlite", startContractHost)
 
 /** A state directory, and starts of a hub on it. After the test the hubs that still run are stopped, and the directory is removed. */
 const prepare = async () => {
@@ -74,7 +23,7 @@ const prepare = async () => {
     await rm(stateDir, { recursive: true, force: true })
   })
   const begin = async () => {
-    const hub = await start(stateDir, 0)
+    const hub = await startBunHub(stateDir, 0)
     hubs.push(hub)
     return hub
   }
