@@ -1,5 +1,5 @@
 /** The findings of `sandpiper doctor`. */
-import { afterEach, beforeEach, expect, test } from "bun:test"
+import { afterEach, beforeEach, expect, onTestFinished, test } from "bun:test"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { examine, versionIn } from "../../src/cli/doctor.ts"
@@ -23,8 +23,11 @@ afterEach(async () => {
 /** Programs may take this long to print their version, however busy the machine is. */
 const PATIENCE_MS = 50_000
 
+/** With a program in OpenCode's place that prints its version at once, unless the test names another one. */
 const look = async (env: Record<string, string> = {}, versionLimitMs = PATIENCE_MS) => {
-  const settings = configOf({ ...sandbox.environment, ...env })
+  const quick = join(sandbox.root, "quick-opencode")
+  await writeFile(quick, "#!/bin/sh\necho 1.2.3\n", { mode: 0o755 })
+  const settings = configOf({ ...sandbox.environment, OPENCODE_BIN: quick, ...env })
   const { lines, healthy } = await examine(settings, versionLimitMs)
   return {
     healthy,
@@ -33,7 +36,7 @@ const look = async (env: Record<string, string> = {}, versionLimitMs = PATIENCE_
 }
 
 test("a machine without problems is healthy and has a line per check", async () => {
-  const { healthy, line } = await look()
+  const { healthy, line } = await look({ OPENCODE_BIN: sandbox.environment["OPENCODE_BIN"] ?? "" })
   expect(line("opencode")).toMatch(/^ok +opencode +\S+opencode 1\.18\.33$/)
   expect(line("git")).toMatch(/^ok +git +\/\S+ 2\.\d+/)
   expect(line("workspace")).toMatch(/^ok .* is writable, [\d.]+ GiB free$/)
@@ -88,9 +91,9 @@ test("a clock that is minutes off is reported", async () => {
     fetch: () =>
       new Response("", { headers: { date: new Date(Date.now() - 600_000).toUTCString() } }),
   })
+  onTestFinished(() => wrong.stop(true))
   const { line } = await look({ DO_WS_URL: `ws://127.0.0.1:${wrong.port}/` })
   expect(line("clock")).toMatch(/^bad .* 6\d\d s from/)
-  await wrong.stop(true)
 })
 
 test("a requested service that is not installed is a warning", async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { selfCommand } from "../../src/lib/self-command.ts"
 import { freePort } from "../kit/free-port.ts"
+import { refusedCall } from "../kit/refused-call.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { API_TOKEN, startTestGateway } from "../runner/gateway/kit.ts"
 import { startV1Stage, type V1Stage } from "../runner/sandbox/v1/kit.ts"
@@ -21,13 +22,18 @@ afterAll(async () => {
   await rm(local, { recursive: true, force: true })
 })
 
-const run = (args: readonly string[], url = stage.gateway.url) =>
+const run = (
+  args: readonly string[],
+  url = stage.gateway.url,
+  env: Readonly<Record<string, string>> = {},
+) =>
   runToEnd([...selfCommand(), "files", ...args], {
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: local,
       SANDPIPER_URL: url,
       SANDPIPER_API_TOKEN: API_TOKEN,
+      ...env,
     },
   })
 
@@ -78,9 +84,13 @@ test("save reports what was saved, and says so where a workspace is not saved", 
 
 test("a refused connection is tried again until the gateway listens", async () => {
   const port = freePort()
-  const running = run(["ls", "--json"], `http://127.0.0.1:${port}`)
-  await Bun.sleep(1000)
+  const refused = refusedCall(local)
+  const running = run(["ls", "--json"], `http://127.0.0.1:${port}`, refused.env)
+  await refused.happened()
   const late = Bun.serve({ hostname: "127.0.0.1", port, fetch: () => Response.json([]) })
-  expect(await running).toMatchObject({ code: 0, out: "[]\n" })
-  await late.stop(true)
+  try {
+    expect(await running).toMatchObject({ code: 0, out: "[]\n" })
+  } finally {
+    await late.stop(true)
+  }
 })

@@ -1,5 +1,5 @@
 /** Names of places, their lock, and the session after an ended one. */
-import { expect, test } from "bun:test"
+import { expect, onTestFinished, test } from "bun:test"
 import * as fc from "fast-check"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -43,6 +43,11 @@ test("the next session is the first of its series that has not ended, and knows 
 
 test("a lock is held by one owner at a time and is free after its process was killed", async () => {
   const folder = mkdtempSync(join(tmpdir(), "lock-"))
+  const children: Bun.Subprocess[] = []
+  onTestFinished(() => {
+    for (const child of children) child.kill("SIGKILL")
+    rmSync(folder, { recursive: true })
+  })
   const first = takeLock(folder)
   expect(first).toBeDefined()
   const module = join(import.meta.dir, "../../src/cli/place/lock.ts")
@@ -52,6 +57,7 @@ test("a lock is held by one owner at a time and is free after its process was ki
     if (lock) setTimeout(() => lock.release(), 10_000)`
   const start = async () => {
     const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe", stderr: "ignore" })
+    children.push(child)
     const { value } = await child.stdout.getReader().read()
     return { child, said: new TextDecoder().decode(value).trim() }
   }
@@ -65,5 +71,4 @@ test("a lock is held by one owner at a time and is free after its process was ki
   const last = takeLock(folder)
   expect(last).toBeDefined()
   last?.release()
-  rmSync(folder, { recursive: true })
 })

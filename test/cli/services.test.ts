@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { API_TOKEN, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
 import { createTestServices, type TestServices } from "../runner/sandbox/services/kit.ts"
 import { freePort } from "../kit/free-port.ts"
+import { refusedCall } from "../kit/refused-call.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { runnerFromSource } from "../kit/runner.ts"
 
@@ -93,11 +94,16 @@ test("a mistake in the command line exits with 2 and a sentence, a refusal with 
 
 test("a command waits for a gateway that is still starting", async () => {
   const port = freePort()
-  const waiting = run(["services", "list"], { SANDPIPER_URL: `http://127.0.0.1:${port}` })
-  await Bun.sleep(700)
+  const refused = refusedCall(kit.root)
+  const url = `http://127.0.0.1:${port}`
+  const waiting = run(["services", "list"], { SANDPIPER_URL: url, ...refused.env })
+  await refused.happened()
   const late = startTestGateway({ services: kit.ports, port })
-  expect((await waiting).code).toBe(0)
-  await late.stop()
+  try {
+    expect((await waiting).code).toBe(0)
+  } finally {
+    await late.stop()
+  }
 })
 
 test("a command whose connection is cut is not sent again, because the runner may have carried it out", async () => {

@@ -170,7 +170,7 @@ describe("a reply that fails", () => {
   })
 
   test("an early end closes the stream cleanly without a finish reason", async () => {
-    const { received, ending } = await rawAsk(eof(2))
+    const { received, ending } = await rawAsk(eof(2), (got) => got.endsWith("0\r\n\r\n"))
     expect(pieces(received)).toEqual(["", "word ", "word "])
     expect(received).toEndWith("0\r\n\r\n")
     expect(received).not.toContain("[DONE]")
@@ -192,11 +192,11 @@ describe("a reply that fails", () => {
   })
 
   test("a hang as the first step sends no header and keeps the connection open", async () => {
-    expect(await rawAsk(hang())).toEqual({ received: "", ending: "open" })
+    expect(await rawAsk(hang(), () => true)).toEqual({ received: "", ending: "open" })
   })
 
   test("a hang after chunks sends them and keeps the connection open", async () => {
-    const { received, ending } = await rawAsk(hang(3))
+    const { received, ending } = await rawAsk(hang(3), (got) => pieces(got).length === 4)
     expect(pieces(received)).toEqual(["", "word ", "word ", "word "])
     expect(received).not.toEndWith("0\r\n\r\n")
     expect(ending).toBe("open")
@@ -225,18 +225,23 @@ describe("the server", () => {
       return text("hi")
     })
     await (await post(server)).text()
-    await Bun.sleep(20)
+    // The stop closes the connection. No abort can come after it.
+    await stop(server)
     expect(requests.map(({ signal }) => signal.aborted)).toEqual([false])
   })
 
   test("the server stops while a reply hangs", async () => {
-    const server = await startModelServer({ respond: () => hang() })
+    let isAsked = false
+    const server = await start(() => {
+      isAsked = true
+      return hang()
+    })
     const pending = post(server).then(
       () => "replied",
       () => "dropped",
     )
-    await Bun.sleep(50)
-    await server.stop()
+    await untilTrue(() => isAsked, "request")
+    await stop(server)
     expect(await pending).toBe("dropped")
   })
 
@@ -286,6 +291,11 @@ async function start(respond: (request: ChatRequest) => Reply): Promise<ModelSer
   return server
 }
 
+async function stop(server: ModelServer): Promise<void> {
+  started.splice(started.indexOf(server), 1)
+  await server.stop()
+}
+
 const REQUEST = {
   model: "m1",
   messages: [{ role: "user", content: "hi" }],
@@ -307,27 +317,41 @@ async function ask(scripted: Reply, change: object = {}) {
   return { response, body, events }
 }
 
-/** Uses a plain socket: the bytes received within 300 ms, and the state of the connection then. */
-async function rawAsk(scripted: Reply): Promise<{ received: string; ending: string }> {
-  const { port } = await start(() => scripted)
+/**
+ * Uses a plain socket: all bytes that were received until the server was stopped, and how the connection ended. It is "open" if it
+ * has received what `isWhole` asks for and has not ended before the server has answered another request. Without `isWhole` the end
+ * of the connection is awaited.
+ */
+async function rawAsk(
+  scripted: Reply,
+  isWhole: (received: string) => boolean = () => false,
+): Promise<{ received: string; ending: string }> {
+  let requests = 0
+  const server = await start(() => {
+    requests += 1
+    return requests === 1 ? scripted : text("later")
+  })
   const body = JSON.stringify(REQUEST)
   let received = ""
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.write(
-        `POST /v1/chat/completions HTTP/1.1\r\nhost: model\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-      )
-    })
-    const settle = (ending: string) => {
-      clearTimeout(timer)
-      socket.destroy()
-      resolve({ received, ending })
-    }
-    const timer = setTimeout(() => settle("open"), 300)
-    socket.on("data", (data) => (received += data.toString()))
-    socket.on("error", (error) => settle("code" in error ? String(error.code) : error.message))
-    socket.on("end", () => settle("closed"))
+  let ending: string | undefined
+  const socket = connect(server.port, "127.0.0.1", () => {
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: model\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
   })
+  socket.on("data", (data) => (received += data.toString()))
+  socket.on("error", (error) => (ending ??= "code" in error ? String(error.code) : error.message))
+  socket.on("end", () => (ending ??= "closed"))
+  const closed = new Promise((resolve) => socket.once("close", resolve))
+  await untilTrue(
+    () => ending !== undefined || (requests > 0 && isWhole(received)),
+    () => `reply or end of the connection: ${received}`,
+  )
+  await (await post(server)).text()
+  const atLast = ending ?? "open"
+  await stop(server)
+  await closed
+  return { received, ending: atLast }
 }
 
 /** The content of each chunk in a raw response. */

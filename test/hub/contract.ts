@@ -1,12 +1,15 @@
-/** The contract of a host of the session agent. Every host runs these tests, with the runner's real link at the other end. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test"
+/**
+ * The contract of a host of the session agent. Every host runs these tests, with the runner's real link at the other end. All tests
+ * of a host share one start of it and its store of memories and workflows; each has a session of its own.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { openUntilClosed } from "./kit/close-frame.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilEqual, untilTrue } from "../kit/until-true.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 
 export interface ContractHost {
@@ -14,14 +17,14 @@ export interface ContractHost {
   readonly url: string
   readonly clientToken: string
   /** What the host may do between any two frames without an effect on clients and runner, for example sleep. */
-  readonly disturb: () => Promise<void>
+  readonly disturb: (session: string) => Promise<void>
   /** The same for the list of sessions. */
   readonly disturbLobby?: () => Promise<void>
   /** Crashes and starts again with what it has written. */
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>
-  /** Number of blobs of session s1, read from the disk. */
-  readonly blobs: () => number
+  /** Number of blobs of a session, read from the disk. */
+  readonly blobs: (session: string) => Promise<number>
 }
 
 const TOKEN = "runner-token-of-the-tests"
@@ -29,10 +32,16 @@ const TOKEN = "runner-token-of-the-tests"
 export const testContract = (name: string, start: () => Promise<ContractHost>): void => {
   let host: ContractHost
   let folder: string
+  let sessions = 0
+  /** The session of the running test. */
+  let own = ""
   const runners: FakeRunner[] = []
   const clients: TestClient[] = []
   const wires: TcpProxy[] = []
 
+  const blobs = () => host.blobs(own)
+  const disturb = () => host.disturb(own)
+  const runnerUrl = (session = own) => `${host.url.replace(/^http/, "ws")}/sessions/${session}/ws`
   const put = (session: string, body: object) =>
     fetch(`${host.url}/sessions/${session}`, {
       method: "PUT",
@@ -40,14 +49,14 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       body: JSON.stringify(body),
     })
   const post = (verb: string, body: object, token = host.clientToken) =>
-    fetch(`${host.url}/sessions/s1/${verb}`, {
+    fetch(`${host.url}/sessions/${own}/${verb}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${token}` },
       body: JSON.stringify(body),
     })
   const runner = (options: Partial<FakeRunnerOptions> = {}): FakeRunner => {
     const started = startFakeRunner({
-      url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+      url: runnerUrl(),
       token: TOKEN,
       stateDir: join(folder, `runner`),
       answer: ({ content }) => content.split(/(?<= )/),
@@ -58,24 +67,28 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
     return started
   }
   const client = async (options: Parameters<typeof connectClient>[2] = {}): Promise<TestClient> => {
-    const connected = await connectClient(host.url, host.clientToken, options)
+    const connected = await connectClient(host.url, host.clientToken, { session: own, ...options })
     clients.push(connected)
     return connected
   }
 
   describe(name, () => {
+    beforeAll(async () => {
+      host = await start()
+    })
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), "contract-"))
-      host = await start()
-      expect((await put("s1", { runnerToken: TOKEN })).status).toBe(201)
+      sessions += 1
+      own = `contract-${sessions}`
+      expect((await put(own, { runnerToken: TOKEN })).status).toBe(201)
     })
     afterEach(async () => {
       for (const one of clients.splice(0)) one.close()
       await Promise.all(runners.splice(0).map((one) => one.stop()))
       await Promise.all(wires.splice(0).map((one) => one.stop()))
-      await host.stop()
       await rm(folder, { recursive: true, force: true })
     })
+    afterAll(() => host.stop())
 
     describe("a connecting runner", () => {
       const answerTo = (session: string, token: string) =>
@@ -90,21 +103,21 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       const connect = async (session: string, token: string) =>
         (await answerTo(session, token)).status
       test("a runner gets 503 while its session has no runner token", async () => {
-        await put("s2", {})
-        expect(await connect("s2", TOKEN)).toBe(503)
+        await put(`${own}-other`, {})
+        expect(await connect(`${own}-other`, TOKEN)).toBe(503)
       })
       test("a runner with a wrong token or without a token gets 401", async () => {
-        expect(await connect("s1", "wrong")).toBe(401)
-        expect(await connect("s1", "")).toBe(401)
+        expect(await connect(own, "wrong")).toBe(401)
+        expect(await connect(own, "")).toBe(401)
       })
       test("a runner of a session that does not exist gets the answer of a wrong token", async () => {
         const missing = await answerTo("missing", TOKEN)
-        const wrong = await answerTo("s1", "wrong")
+        const wrong = await answerTo(own, "wrong")
         expect(missing.status).toBe(401)
         expect(await missing.text()).toBe(await wrong.text())
       })
       test("a second runner closes the connection of the first with code 1000 and a reason", async () => {
-        const address = `${host.url.replace(/^http/, "ws")}/sessions/s1/ws?role=runner&token=${TOKEN}`
+        const address = `${runnerUrl()}?role=runner&token=${TOKEN}`
         const first = await openUntilClosed(address)
         runner()
         const watcher = await client()
@@ -124,7 +137,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           "opencode-config",
         ])
         runner({ stateDir: join(folder, "second") })
-        await host.disturb()
+        await disturb()
         await untilTrue(() => first.endings.length > 0, "end of the first runner")
         expect(first.endings).toEqual(["another runner has connected to this session"])
       })
@@ -152,7 +165,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       test("a prompt that is queued without a runner runs once when a runner connects", async () => {
         const one = await client()
         await one.ask({ type: "prompt", content: "later" })
-        await host.disturb()
+        await disturb()
         const late = runner()
         await one.until(
           () =>
@@ -165,7 +178,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       test("a repeated clientRequestId is the same prompt, and a conflict with another content", async () => {
         const one = await client()
         const first = await one.ask({ type: "prompt", content: "a", clientRequestId: "r1" })
-        await host.disturb()
+        await disturb()
         const again = await one.ask({ type: "prompt", content: "a", clientRequestId: "r1" })
         expect(again).toMatchObject({ ok: true, messageId: first["messageId"], fresh: false })
         expect(
@@ -265,7 +278,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           channelId: "default",
         })
         await two.until(() => two.events.some(({ type }) => type === "interaction"), "question")
-        await host.disturb()
+        await disturb()
         expect(await two.ask({ type: "answer", id: "q1", answer: "b" })).toMatchObject({ ok: true })
         expect(await one.ask({ type: "answer", id: "q1", answer: "a" })).toMatchObject({
           error: { code: "too-late" },
@@ -293,7 +306,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         manual.send({ ...asked, permissionId: "timed", waitMs: 200 })
         const isSeen = (viewer: TestClient, id: string, status: string) =>
           viewer.events.some((event) => Bun.deepMatch({ interaction: { id, status } }, event))
-        await host.disturb()
+        await disturb()
         for (const viewer of [one, two]) {
           await viewer.until(() => isSeen(viewer, "timed", "expired"), "the end of the wait")
           await viewer.until(() => isSeen(viewer, "kept", "open"), "the other permission")
@@ -325,7 +338,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const manual = runner({ eager: false })
         await one.until(() => one.state("agent") !== undefined, "runner")
         const { requestId } = await one.ask(message)
-        await host.disturb()
+        await disturb()
         await untilTrue(
           () => manual.frames.some((got) => "requestId" in got && got.requestId === requestId),
           "question at the runner",
@@ -416,7 +429,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await untilTrue(() => configs(first).length === 1, "first configuration")
         await one.ask({ type: "config", config: { instructions: ["be brief"] } })
         await untilTrue(() => configs(first).length === 2, "changed configuration")
-        await host.disturb()
+        await disturb()
         await one.ask({ type: "config", config: { isOrchestrator: true } })
         await first.stop()
         const second = runner()
@@ -472,21 +485,21 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           attachments: [{ type: "file", mime: "text/plain", url: url(text) }],
         })
         const first = (await (await post("prompt", asked("one"))).json()) as Record<string, unknown>
-        await untilTrue(() => host.blobs() === 1, "blob")
+        await untilEqual(blobs, 1, "blob")
         const lost = runner({ eager: false })
         await untilTrue(() => lost.prompts.length === 1, "prompt")
         lost.kill()
         await host.restart()
-        expect(host.blobs()).toBe(1)
+        expect(await blobs()).toBe(1)
         const manual = runner({ eager: false, stateDir: join(folder, "next") })
         await untilTrue(() => manual.prompts.length === 1, "the same prompt")
         expect(manual.prompts[0]?.attachments?.[0]?.url).toBe(url("one"))
-        expect(host.blobs()).toBe(1)
+        expect(await blobs()).toBe(1)
         manual.send({ type: "screenshot", data: btoa("pixels"), description: "a screen" })
-        await untilTrue(() => host.blobs() === 2, "screenshot")
+        await untilEqual(blobs, 2, "screenshot")
         manual.work(100)
-        await untilTrue(() => host.blobs() === 1, "deleted blob")
-        await host.disturb()
+        await untilEqual(blobs, 1, "deleted blob")
+        await disturb()
         expect(await (await post("prompt", asked("one"))).json()).toEqual({
           ...first,
           fresh: false,
@@ -494,9 +507,9 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect((await post("prompt", asked("two"))).status).toBe(409)
         const one = await client()
         const artifacts = one.events[0]?.["artifacts"] as { id: string }[] | undefined
-        const path = `/sessions/s1/artifacts/${artifacts?.[0]?.id}?token=${host.clientToken}`
+        const path = `/sessions/${own}/artifacts/${artifacts?.[0]?.id}?token=${host.clientToken}`
         expect(await (await fetch(host.url + path)).text()).toBe("pixels")
-        expect(host.blobs()).toBe(1)
+        expect(await blobs()).toBe(1)
       })
     })
 
@@ -510,13 +523,13 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         })
         const first = runner({ eager: false })
         first.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
-        await untilTrue(() => host.blobs() === 1, "the file")
+        await untilEqual(blobs, 1, "the file")
         first.kill()
         await host.restart()
         const second = runner({ eager: false, stateDir: join(folder, "next") })
         second.send({ type: "artifacts", files: [file("report.html", "<b>first</b>")] })
         second.send({ type: "artifacts", files: [file("report.html", "<b>second</b>")] })
-        await untilTrue(() => host.blobs() === 2, "the changed file")
+        await untilEqual(blobs, 2, "the changed file")
         const later = await client({ from: watching })
         const seen = [...watching.events, ...later.events]
           .flatMap((event) => (event["events"] as Record<string, unknown>[] | undefined) ?? [event])
@@ -524,7 +537,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(new Set(seen.map(({ id }) => id)).size).toBe(2)
         const texts = await Promise.all(
           [...new Set(seen.map(({ id }) => id))].map(async (id) => {
-            const url = `${host.url}/sessions/s1/artifacts/${id}?token=${host.clientToken}`
+            const url = `${host.url}/sessions/${own}/artifacts/${id}?token=${host.clientToken}`
             const response = await fetch(url)
             expect(response.headers.get("content-type")).toBe("application/octet-stream")
             expect(response.headers.get("content-disposition")).toBe("attachment")
@@ -546,7 +559,9 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await untilTrue(() => manual.busy() === 1, "turn")
         manual.work(40)
         await one.until(() => one.answerTo(String(messageId)).endsWith("39 "), "forty deltas")
-        await Bun.sleep(300)
+        // The number of this change is above the numbers of the deltas, which clients are not told.
+        manual.send({ type: "tunnels", tunnels: [] })
+        await one.until(() => one.state("tunnels") !== undefined, "a change after the deltas")
         const before = one.cursor()
         one.close()
         manual.work(60)
@@ -576,7 +591,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
     describe("the HTTP API", () => {
       test("a prompt over HTTP is queued and its answer comes as server-sent events", async () => {
         runner()
-        const stream = await fetch(`${host.url}/sessions/s1/events?token=${host.clientToken}`)
+        const stream = await fetch(`${host.url}/sessions/${own}/events?token=${host.clientToken}`)
         expect(stream.headers.get("content-type")).toBe("text/event-stream")
         const reply = (await (await post("prompt", { content: "hello there" })).json()) as {
           ok: boolean
@@ -598,14 +613,14 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         expect(await bad.json()).toMatchObject({ error: { message: "content: must not be empty" } })
         expect((await post("no-such-verb", {})).status).toBe(400)
         expect((await post("diff", {})).status).toBe(503)
-        const snapshot = await fetch(`${host.url}/sessions/s1?token=${host.clientToken}`)
+        const snapshot = await fetch(`${host.url}/sessions/${own}?token=${host.clientToken}`)
         expect(await snapshot.json()).toMatchObject({ queue: [], messages: [] })
       })
       test("requests without the token or from another origin are refused", async () => {
         expect((await post("prompt", { content: "x" }, "wrong")).status).toBe(401)
         expect((await fetch(`${host.url}/sessions`)).status).toBe(401)
         expect((await fetch(`${host.url}/anything`)).status).toBe(404)
-        const elsewhere = await fetch(`${host.url}/sessions/s1?token=${host.clientToken}`, {
+        const elsewhere = await fetch(`${host.url}/sessions/${own}?token=${host.clientToken}`, {
           headers: { origin: "https://evil.example" },
         })
         expect(elsewhere.status).toBe(403)
@@ -619,8 +634,8 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
           content: "herons wade",
           category: "birds",
         })
-        expect(memory).toMatchObject({ category: "birds", sessionId: "s1" })
-        await host.disturb()
+        expect(memory).toMatchObject({ category: "birds", sessionId: own })
+        await disturb()
         const twice = {
           type: "memory-write",
           requestId: "twice",
@@ -629,25 +644,26 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         } as const
         asking.send(twice)
         asking.send(twice)
-        const { memories } = await asking.uplink.request("memory-read", { category: "birds" })
-        await untilTrue(() => memories.length > 0, "memories")
+        // A later request is carried out after them.
+        await asking.uplink.request("memory-write", { content: "terns dive", category: "birds" })
         const all = await asking.uplink.request("memory-read", { query: "swift" })
         expect(all.memories).toHaveLength(1)
       })
       test("a request of the runner reaches another session and is refused for a missing one", async () => {
-        await put("s2", { parent: "s1" })
+        const other = `${own}-other`
+        await put(other, { parent: own })
         const asking = runner()
-        await asking.uplink.request("session-message", { targetSessionId: "s2", content: "hello" })
+        await asking.uplink.request("session-message", { targetSessionId: other, content: "hello" })
         expect(
-          await asking.uplink.request("get-session-status", { targetSessionId: "s2" }),
+          await asking.uplink.request("get-session-status", { targetSessionId: other }),
         ).toMatchObject({
-          sessionStatus: { id: "s2", queued: 1 },
+          sessionStatus: { id: other, queued: 1 },
         })
         expect(
           asking.uplink.request("get-session-status", { targetSessionId: "s9" }),
         ).rejects.toThrow("there is no session s9")
         const listed = await fetch(`${host.url}/sessions?token=${host.clientToken}`)
-        expect(JSON.stringify(await listed.json())).toContain('"s2"')
+        expect(JSON.stringify(await listed.json())).toContain(`"${other}"`)
       })
       test("a webhook trigger of the runner fires only with its secret", async () => {
         const asking = runner()
@@ -697,10 +713,10 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
       const cancelWhileFrozen = async () => {
         const wire = await startTcpProxy(Number(new URL(host.url).port))
         wires.push(wire)
-        const working = runner({ url: `ws://127.0.0.1:${wire.port}/sessions/s1/ws` })
-        await put("s2", { runnerToken: TOKEN })
+        const working = runner({ url: `ws://127.0.0.1:${wire.port}/sessions/${own}/ws` })
+        await put(`${own}-other`, { runnerToken: TOKEN })
         const asking = runner({
-          url: `${host.url.replace(/^http/, "ws")}/sessions/s2/ws`,
+          url: runnerUrl(`${own}-other`),
           stateDir: join(folder, "asking"),
         })
         const { request } = working.uplink
@@ -724,9 +740,8 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
 
       test("an unreachable cancelled run is stopped once after the reconnect, and a late result does not make it a success", async () => {
         const { wire, working, id, run, status } = await cancelWhileFrozen()
-        await host.disturb()
-        // Time for the stop to get lost on the frozen connection.
-        await Bun.sleep(100)
+        await disturb()
+        await untilTrue(() => wire.lost().includes(id), "stop on the frozen connection")
         wire.reset()
         await untilTrue(() => received(working).includes(`stop ${id}`), "stop")
         const envelope = { ok: true, status: "ok", executionId: id } as const
@@ -767,9 +782,10 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         const { messageId } = await one.ask({ type: "prompt", content: "go" })
         await untilTrue(() => manual.busy() === 1, "turn")
         while (manual.busy() > 0) {
+          const length = one.answerTo(String(messageId)).length
           manual.work(40)
-          await Bun.sleep(5)
-          await host.disturb()
+          await one.until(() => one.answerTo(String(messageId)).length > length, "the next deltas")
+          await disturb()
         }
         const two = await client()
         await two.until(
@@ -788,7 +804,7 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         await one.ask({ type: "prompt", content: "then this" })
         await untilTrue(() => manual.busy() === 1, "turn")
         manual.work(100)
-        await Bun.sleep(20)
+        await one.until(() => one.answerTo(String(messageId)) !== "", "the first deltas")
         await host.restart()
         manual.work(100)
         const two = await client()

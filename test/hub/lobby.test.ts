@@ -58,6 +58,7 @@ const start = () => {
       const run = timer
       timer = undefined
       run?.()
+      // Sleep: yields to the event loop so that the lobby reads the list.
       await Bun.sleep(0)
     },
   }
@@ -82,6 +83,7 @@ test("after any changes a client that applies the events has the present list", 
       const stage = start()
       stage.connect()
       stage.lobby.receive("c1", '{"type":"subscribe"}')
+      // Sleep: yields to the event loop so that the lobby reads the list.
       await Bun.sleep(0)
       for (const given of lists) {
         const next = [...new Map(given.map(({ id, rev }) => [id, session(id, rev)])).values()]
@@ -101,6 +103,7 @@ test("a change that does not concern a client's list sends nothing, and a client
   await stage.change([session("a", 1)])
   expect(stage.events).toEqual([])
   stage.lobby.receive("c1", '{"type":"subscribe"}')
+  // Sleep: yields to the event loop so that the lobby reads the list.
   await Bun.sleep(0)
   await stage.change([session("a", 1)])
   expect(stage.events.map(({ type }) => type)).toEqual(["lobby"])

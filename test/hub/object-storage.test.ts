@@ -1,5 +1,8 @@
-/** The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. The tests of a host share it
+ * and the storage; each has objects of its own.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,7 +15,7 @@ import { type FakeRunner, startFakeRunner } from "./kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "./kit/hub.ts"
 import { bundleWorker, startWorkerd } from "./kit/workerd.ts"
 import { failureOf } from "../kit/failure-of.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilEqual, untilState, untilTrue } from "../kit/until-true.ts"
 
 interface Host {
   readonly url: string
@@ -146,6 +149,10 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     await rm(folder, { recursive: true, force: true })
   })
 
+  afterEach(() => {
+    s3.intercept = undefined
+  })
+
   const show = (path: string, content: Buffer) =>
     runner.send({
       type: "artifacts",
@@ -166,11 +173,9 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
       .artifacts
   }
   const idOf = async (path: string): Promise<string> => {
-    for (;;) {
-      const found = (await artifacts()).find(({ description }) => description === path)
-      if (found) return found.id
-      await Bun.sleep(5)
-    }
+    const isIt = (one: { description: string }) => one.description === path
+    const all = await untilState(artifacts, (found) => found.some(isIt), `artifact ${path}`)
+    return all.find(isIt)?.id ?? ""
   }
   const keyOf = (id: string) => `sandboxes/s1/artifacts/${id}`
   const read = (id: string) => fetch(`${host.url}/sessions/s1/artifacts/${id}`, { headers })
@@ -205,7 +210,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     // The blob is deleted in the moment after the storage has answered.
     s3.objects.set(keyOf(id), Buffer.from("of the storage"))
     const text = async () => (await read(id)).text()
-    while ((await text()) !== "of the storage") await Bun.sleep(5)
+    await untilEqual(text, "of the storage", "content of the storage")
     s3.intercept = async () => new Response("", { status: 500 })
     const failed = await read(id)
     expect([failed.status, failed.headers.get("retry-after")]).toEqual([503, "5"])
@@ -248,10 +253,12 @@ test("a hub without object storage refuses and names the settings", async () => 
     token: RUNNER_TOKEN,
     stateDir: join(folder, "runner"),
   })
+  onTestFinished(async () => {
+    await runner.stop()
+    await host.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
   expect(await failureOf(runner.uplink.request("workspace-urls", { manifest: "get" }))).toContain(
     "S3_ENDPOINT",
   )
-  await runner.stop()
-  await host.stop()
-  await rm(folder, { recursive: true, force: true })
 })

@@ -10,6 +10,8 @@ export interface TcpProxy {
   /** While down, new connections are reset as soon as they open. */
   readonly setDown: (down: boolean) => void
   readonly connections: () => number
+  /** What frozen connections have dropped, of both sides, as text. */
+  readonly lost: () => string
   readonly stop: () => Promise<void>
 }
 
@@ -24,6 +26,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
   const open = new Set<Socket<End>>()
   let down = false
   let connections = 0
+  let lost = ""
 
   const flush = (socket: Socket<End>) => {
     const { data } = socket
@@ -41,7 +44,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
   const handlers = {
     data: (socket: Socket<End>, bytes: Uint8Array) => {
       const { peer, frozen } = socket.data
-      if (frozen) return
+      if (frozen) return void (lost += Buffer.from(bytes).toString("latin1"))
       if (!peer) return void socket.data.backlog.push(bytes.slice())
       peer.data.backlog.push(bytes.slice())
       flush(peer)
@@ -93,6 +96,7 @@ export const startTcpProxy = async (targetPort: number): Promise<TcpProxy> => {
       down = value
     },
     connections: () => connections,
+    lost: () => lost,
     stop: async () => {
       reset()
       server.stop(true)

@@ -12,7 +12,7 @@ test("a free port is below the range that the kernel gives to others, and a serv
   }
 })
 
-test("a port on which a server listens is not given", () => {
+test("a port on which a server listens is not given", async () => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: freePort(),
@@ -21,5 +21,5 @@ test("a port on which a server listens is not given", () => {
   const given = new Set(Array.from({ length: 200 }, () => freePort()))
   expect(given.has(server.port ?? 0)).toBe(false)
   expect(given.size).toBeGreaterThan(150)
-  void server.stop(true)
+  await server.stop(true)
 })

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from "bun:test"
 import { probePort } from "../../src/cli/port-in-use.ts"
 import { listenOnLoopback } from "../../src/lib/loopback-listeners.ts"
+import { freePort } from "../kit/free-port.ts"
 
 const open: Bun.Server<undefined>[] = []
 afterEach(async () => {
@@ -24,7 +25,8 @@ test("a server on 127.0.0.1 has the same port of ::1, so that no other program c
 })
 
 test("a port of which another program has ::1 is refused, and counts as in use", () => {
-  const port = portOf(serve("::1", 0))
+  // Not one of the ports that the kernel gives to outgoing connections: it is free on 127.0.0.1.
+  const port = portOf(serve("::1", freePort()))
   expect(() => listenOnLoopback("127.0.0.1", port, serve)).toThrow(`[::1]:${port}`)
   expect(probePort("127.0.0.1", port)).toBe("in-use")
   // Nothing is left on 127.0.0.1.

@@ -4,6 +4,7 @@ import type { Server } from "bun"
 import { callOperation, operationNamed } from "../../tools/gateway.ts"
 import type { ToolContext } from "../../tools/tool.ts"
 import { freePort } from "../kit/free-port.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 let server: Server<undefined>
 let received: {
@@ -138,7 +139,7 @@ test("a call waits for a restarting runner and is sent once", async () => {
   const context = { ...contextWith(), metadata: (state: unknown) => shown.push(state) }
   const input = { task: "t", workspace: "w" }
   const pending = callOperation({ operation: operationNamed("spawn-session"), input, context })
-  while (shown.length === 0) await Bun.sleep(5)
+  await untilTrue(() => shown.length > 0, "notice that the runner is waited for")
   let calls = 0
   server = Bun.serve({
     hostname: "127.0.0.1",

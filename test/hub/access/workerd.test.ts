@@ -2,15 +2,14 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { fileURLToPath } from "node:url"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
-import type { Miniflare } from "miniflare"
-import { startTestWorker } from "../kit/workerd.ts"
+import { startTestWorker, type TestWorker } from "../kit/workerd.ts"
 import type { AccessRequest } from "./workerd-program.ts"
 
 const SECRET = "a secret of at least thirty-two bytes"
 const ISSUER = "https://id.example.test/"
 const AUDIENCE = "sandpiper"
 
-let workerd: Miniflare
+let workerd: TestWorker
 let keySet: Bun.Server<undefined>
 
 beforeAll(async () => {
@@ -20,7 +19,7 @@ beforeAll(async () => {
   )
 })
 afterAll(async () => {
-  await workerd.dispose()
+  await workerd.stop()
   await keySet.stop(true)
 })
 
@@ -48,7 +47,7 @@ test("keys, links, members, audit, JWTs and encryption work in a Durable Object"
     issuer: ISSUER,
     audience: AUDIENCE,
   }
-  const response = await workerd.dispatchFetch("http://worker/", {
+  const response = await workerd.worker.dispatchFetch("http://worker/", {
     method: "POST",
     body: JSON.stringify(asked),
   })

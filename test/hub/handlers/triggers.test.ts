@@ -1,5 +1,5 @@
 /** Schedule triggers on a hub with a manual clock. */
-import { expect, test } from "bun:test"
+import { expect, onTestFinished, test } from "bun:test"
 import { createManualClock } from "../../kit/clock.ts"
 import { startTestLocalHub } from "../kit/local-hub.ts"
 import { untilTrue } from "../../kit/until-true.ts"
@@ -7,6 +7,7 @@ import { untilTrue } from "../../kit/until-true.ts"
 test("a schedule fires when it is due, once for all missed times, and not while it is disabled", async () => {
   const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
   const { hub, runner, stop } = await startTestLocalHub({ clock })
+  onTestFinished(stop)
   const request = (action: "create" | "update", payload: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action, payload })
   const { data } = await request("create", {
@@ -26,15 +27,32 @@ test("a schedule fires when it is due, once for all missed times, and not while 
   await untilTrue(() => hub.find("s1")?.status().working === 0, "end of the turn")
   clock.advance(3_600_000)
   await untilTrue(() => runner.prompts.length === 2, "next prompt")
+  await untilTrue(() => hub.find("s1")?.status().working === 0, "end of the next turn")
   await request("update", { triggerId: trigger.id, enabled: false })
+  // It is due at 14:30, after the disabled one, and its prompt would come after that of the disabled one.
+  await request("create", {
+    name: "after it",
+    config: { type: "schedule", cron: "30 14 * * *", prompt: "and now?" },
+  })
   clock.advance(7_200_000)
-  await Bun.sleep(50)
-  expect(runner.prompts).toHaveLength(2)
-  await stop()
+  await untilTrue(
+    () => runner.prompts.some(({ content }) => content === "and now?"),
+    "prompt of the later trigger",
+  )
+  await untilTrue(() => {
+    const { working, queued } = hub.find("s1")?.status() ?? {}
+    return working === 0 && queued === 0
+  }, "empty queue")
+  expect(runner.prompts.map(({ content }) => content)).toEqual([
+    "what is new?",
+    "what is new?",
+    "and now?",
+  ])
 })
 
 test("an invalid trigger is refused with the name of the field and is not stored", async () => {
   const { runner, stop } = await startTestLocalHub()
+  onTestFinished(stop)
   const create = (config: Record<string, unknown>) =>
     runner.uplink.request("trigger-api", { action: "create", payload: { name: "t", config } })
   expect(create({ type: "schedule", cron: "nonsense", prompt: "x" })).rejects.toThrow("config.cron")
@@ -48,5 +66,4 @@ test("an invalid trigger is refused with the name of the field and is not stored
   expect(create({ type: "unheard-of" })).rejects.toThrow("config.type")
   const { data } = await runner.uplink.request("trigger-api", { action: "list" })
   expect(data).toEqual({ triggers: [] })
-  await stop()
 })

@@ -29,6 +29,8 @@ export interface Claims {
   readonly name?: string
   readonly email?: string
   readonly seconds?: number
+  /** Milliseconds since the epoch, a full second. */
+  readonly expiresAt?: number
   readonly secret?: string
 }
 
@@ -39,7 +41,7 @@ export const tokenOf = (sub: string, claims: Claims = {}): Promise<string> => {
     .setSubject(sub)
     .setIssuer(claims.iss ?? ISSUER)
     .setAudience(claims.aud ?? AUDIENCE)
-    .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
+    .setExpirationTime(Math.floor((claims.expiresAt ?? Date.now() + seconds * 1000) / 1000))
     .sign(new TextEncoder().encode(claims.secret ?? JWT_SECRET))
 }
 

@@ -1,10 +1,12 @@
 /** The Durable Objects on the real workerd: a test can put an object to sleep and restart the server. */
-import { Database } from "bun:sqlite"
-import { mkdtemp, rm } from "node:fs/promises"
+import { Database, SQLiteError } from "bun:sqlite"
+import { existsSync, mkdtempSync } from "node:fs"
+import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Miniflare } from "miniflare"
+import { Miniflare, type MiniflareOptions } from "miniflare"
 import { freePort } from "../../kit/free-port.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 export interface Workerd {
   readonly url: string
@@ -15,8 +17,10 @@ export interface Workerd {
   readonly hibernateDirectory: () => Promise<void>
   /** Stops the server, and starts it again on the same port after `awayMs`. */
   readonly restart: (awayMs?: number) => Promise<void>
-  /** Number of blobs of all sessions, read from the objects' database files. */
-  readonly blobs: () => number
+  /** Rows of a session, read from a copy of its object's database. */
+  readonly rows: (session: string, query: string) => Promise<readonly unknown[]>
+  /** Number of blobs of a session. */
+  readonly blobs: (session: string) => Promise<number>
   /** Where the objects' database files are. */
   readonly folder: string
   readonly stop: () => Promise<void>
@@ -24,6 +28,11 @@ export interface Workerd {
 
 const CLIENT_TOKEN = "client-token-of-the-tests"
 const HUB_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString("base64")
+
+/** Miniflare's types know it only with the types of the Workers runtime. */
+interface Namespace {
+  readonly idFromName: (name: string) => { readonly toString: () => string }
+}
 
 /** A module with everything it imports, for workerd. */
 export const bundleForWorkerd = async (file: string): Promise<string> => {
@@ -49,10 +58,38 @@ export const readDeployment = async () =>
     }
   }
 
+export interface TestWorker {
+  readonly worker: Miniflare
+  readonly stop: () => Promise<void>
+}
+
+/** Miniflare removes its temporary files without waiting for their end, so it gets a folder that `stop` removes. */
+export const launchWorker = async (options: MiniflareOptions): Promise<TestWorker> => {
+  const { TMPDIR } = process.env
+  const folder = mkdtempSync(join(tmpdir(), "miniflare-"))
+  // Its constructor reads the variable.
+  process.env["TMPDIR"] = folder
+  const worker = new Miniflare(options)
+  if (TMPDIR === undefined) delete process.env["TMPDIR"]
+  else process.env["TMPDIR"] = TMPDIR
+  await worker.ready
+  return {
+    worker,
+    stop: async () => {
+      await worker.dispose()
+      // A removal that meets Miniflare's own one can end too early.
+      await untilTrue(async () => {
+        await rm(folder, { recursive: true, force: true })
+        return !existsSync(folder)
+      }, "end of Miniflare's files")
+    },
+  }
+}
+
 /** A worker of a test's own, with one class of Durable Objects under the binding OBJECT. */
-export const startTestWorker = async (file: string, className: string): Promise<Miniflare> => {
+export const startTestWorker = async (file: string, className: string): Promise<TestWorker> => {
   const { compatibility_date, compatibility_flags } = await readDeployment()
-  const worker = new Miniflare({
+  return launchWorker({
     modules: true,
     script: await bundleForWorkerd(file),
     cf: false,
@@ -61,8 +98,6 @@ export const startTestWorker = async (file: string, className: string): Promise<
     compatibilityFlags: compatibility_flags,
     durableObjects: { OBJECT: { className, useSQLite: true } },
   })
-  await worker.ready
-  return worker
 }
 
 export const startWorkerd = async (
@@ -77,8 +112,8 @@ export const startWorkerd = async (
   const folder = await mkdtemp(join(below, "workerd-"))
   const port = freePort()
   const { compatibility_date, compatibility_flags, assets } = await readDeployment()
-  const launch = async () => {
-    const started = new Miniflare({
+  const launch = () =>
+    launchWorker({
       modules: true,
       script,
       port,
@@ -110,17 +145,25 @@ export const startWorkerd = async (
       ),
       bindings: { CLIENT_TOKEN, HUB_ENCRYPTION_KEY, ...bindings },
     })
-    await started.ready
-    return started
-  }
   let current = await launch()
   const evict = async (className: string, name: string): Promise<void> => {
     try {
-      await current.unsafeEvictDurableObject("", className, { name, webSockets: "hibernate" })
+      await current.worker.unsafeEvictDurableObject("", className, {
+        name,
+        webSockets: "hibernate",
+      })
     } catch (error) {
       // No frame has woken it since the last time: it sleeps already.
       if (!String(error).includes("not currently running")) throw error
     }
+  }
+  const rows: Workerd["rows"] = async (session, query) => {
+    const sessions = (await current.worker.getDurableObjectNamespace(
+      "SESSIONS",
+    )) as unknown as Namespace
+    const file = `${sessions.idFromName(session).toString()}.sqlite`
+    const [found] = new Bun.Glob(`**/${file}`).scanSync(folder)
+    return found === undefined ? [] : readCopy(join(folder, found), query)
   }
   return {
     url: `http://127.0.0.1:${port}`,
@@ -129,30 +172,40 @@ export const startWorkerd = async (
     hibernate: (session = "s1") => evict("SessionAgent", session),
     hibernateDirectory: () => evict("Directory", ""),
     restart: async (awayMs = 0) => {
-      await current.dispose()
+      await current.stop()
+      // Sleep: the server is away for as long as the test asks.
       await Bun.sleep(awayMs)
       current = await launch()
     },
-    blobs: () =>
-      [...new Bun.Glob("**/*.sqlite").scanSync(folder)].reduce(
-        (sum, file) => sum + blobsIn(join(folder, file)),
-        0,
-      ),
+    rows,
+    blobs: async (session) => (await rows(session, "SELECT DISTINCT id FROM blobs")).length,
     stop: async () => {
-      await current.dispose()
+      await current.stop()
       await rm(folder, { recursive: true, force: true })
     },
   }
 }
 
-const blobsIn = (file: string): number => {
-  const db = new Database(file, { readonly: true })
+/**
+ * Reads a copy of the database and its log: a reader of the files themselves can lock out the runtime, which does not wait. A copy that
+ * was made during a write may be unreadable, and a new database has no tables: both have no rows.
+ */
+const readCopy = async (file: string, query: string): Promise<readonly unknown[]> => {
+  const folder = await mkdtemp(join(tmpdir(), "workerd-copy-"))
+  const copy = join(folder, "copy.sqlite")
   try {
-    // The runtime writes at the same time, or recovers its log after a restart.
-    db.run("PRAGMA busy_timeout = 30000")
-    const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'blobs'").all()
-    return tables.length === 0 ? 0 : db.query("SELECT DISTINCT id FROM blobs").all().length
+    for (const end of ["-wal", ""])
+      if (existsSync(file + end)) await copyFile(file + end, copy + end)
+    const db = new Database(copy)
+    try {
+      return db.query(query).all()
+    } catch (error) {
+      if (error instanceof SQLiteError) return []
+      throw error
+    } finally {
+      db.close()
+    }
   } finally {
-    db.close()
+    await rm(folder, { recursive: true, force: true })
   }
 }

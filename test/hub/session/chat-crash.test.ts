@@ -41,15 +41,18 @@ test("a message whose call was cut off by a crash is not sent again, the convers
   expect(sent).toEqual(["first"])
   const later = core.restart()
   later.session.recover([])
-  await Bun.sleep(5)
+  await untilTrue(() => waiting(later) === 0, "the end of both messages")
   expect(sent).toEqual(["first", "second"])
   expect(errorsOf(later)).toEqual([
     "the hub stopped while it sent a message to slack: the message may not have arrived and is not sent again",
   ])
   expect(later.reports).toContain("hub.chat-send-unknown")
-  later.restart().session.recover([])
-  await Bun.sleep(5)
-  expect(sent).toHaveLength(2)
+  const last = later.restart()
+  last.session.recover([])
+  // Messages of a channel are sent in their order: one that is sent again comes before it.
+  last.session.note(reply("r3", "third"))
+  await untilTrue(() => waiting(last) === 0, "the end of the third message")
+  expect(sent).toEqual(["first", "second", "third"])
 })
 
 test("a message whose failed call was recorded before a crash is sent again", async () => {
@@ -61,11 +64,11 @@ test("a message whose failed call was recorded before a crash is sent again", as
       : Promise.resolve()
   })
   core.session.note(reply("r1", "first"))
-  await Bun.sleep(5)
+  await untilTrue(() => core.reports.includes("hub.chat-send-failed"), "the recorded failure")
   const later = core.restart()
   later.session.recover([])
   later.clock.advance(60_000)
-  await Bun.sleep(5)
+  await untilTrue(() => waiting(later) === 0, "the end of the message")
   expect(sent).toEqual(["first", "first"])
   expect(errorsOf(later)).toEqual([])
 })

@@ -2,10 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { fileURLToPath } from "node:url"
 import * as fc from "fast-check"
-import type { Miniflare } from "miniflare"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
 import { createCore } from "../kit/core.ts"
-import { startTestWorker } from "../kit/workerd.ts"
+import { startTestWorker, type TestWorker } from "../kit/workerd.ts"
 import { type PlayedTurn, playTurn, type TurnStep } from "./turn-script.ts"
 
 const text = fc.string({ unit: "binary", minLength: 1, maxLength: 12 })
@@ -104,19 +103,19 @@ describe("the text of a turn", () => {
 })
 
 describe("the text of a turn in a Durable Object", () => {
-  let workerd: Miniflare
+  let workerd: TestWorker
   beforeAll(async () => {
     workerd = await startTestWorker(
       fileURLToPath(import.meta.resolve("./turn-script-program.ts")),
       "TurnObject",
     )
   })
-  afterAll(() => workerd.dispose())
+  afterAll(() => workerd.stop())
 
   test("on a Durable Object's SQLite the stored text and the client's text equal the final text after any sequence", async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (played) => {
-        const response = await workerd.dispatchFetch("http://worker/", {
+        const response = await workerd.worker.dispatchFetch("http://worker/", {
           method: "POST",
           body: JSON.stringify(played),
         })

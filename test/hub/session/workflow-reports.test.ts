@@ -14,7 +14,8 @@ const result = (executionId: string, seq: number) => ({
   envelope: { ok: true, status: "ok", executionId },
   seq,
 })
-const settle = () => Bun.sleep(2)
+// Sleep: yields to the event loop so that the promises of the reports settle.
+const settle = () => Bun.sleep(0)
 
 test("a result that the store does not take is sent again by the alarm, before the results after it", async () => {
   const calls: string[] = []

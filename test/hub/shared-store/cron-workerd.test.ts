@@ -1,8 +1,7 @@
 /** Cron schedules on workerd, the runtime of Durable Objects. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { Miniflare } from "miniflare"
-import { bundleForWorkerd, readDeployment } from "../kit/workerd.ts"
+import { bundleForWorkerd, launchWorker, readDeployment, type TestWorker } from "../kit/workerd.ts"
 
 const WORKER = `
   import { nextTime, parseCron } from "./cron.js"
@@ -16,11 +15,11 @@ const WORKER = `
 `
 
 const CRON = join(import.meta.dir, "../../../src/hub/shared-store/cron.ts")
-let worker: Miniflare
+let workerd: TestWorker
 
 beforeAll(async () => {
   const { compatibility_date, compatibility_flags } = await readDeployment()
-  worker = new Miniflare({
+  workerd = await launchWorker({
     modules: [
       { type: "ESModule", path: "worker.js", contents: WORKER },
       { type: "ESModule", path: "cron.js", contents: await bundleForWorkerd(CRON) },
@@ -30,9 +29,8 @@ beforeAll(async () => {
     compatibilityDate: compatibility_date,
     compatibilityFlags: compatibility_flags,
   })
-  await worker.ready
 })
-afterAll(() => worker.dispose())
+afterAll(() => workerd.stop())
 
 describe("cron schedule on workerd", () => {
   test.each([
@@ -43,7 +41,7 @@ describe("cron schedule on workerd", () => {
     ["0 0 31 2 *", "America/New_York", "2026-01-01T00:00:00Z", "never"],
   ])("on workerd the schedule %s in %s after %s is next due: %s", async (cron, zone, after, at) => {
     const query = new URLSearchParams({ cron, zone, after })
-    const response = await worker.dispatchFetch(`http://worker/?${query.toString()}`)
+    const response = await workerd.worker.dispatchFetch(`http://worker/?${query.toString()}`)
     expect(await response.json()).toBe(at)
   })
 })

@@ -1,89 +1,52 @@
 /** The host contract on bun:sqlite. */
-import { expect, test } from "bun:test"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { expect, onTestFinished, test } from "bun:test"
+import { readdirSync, readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type LocalHub, startLocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
+import type { LocalHub } from "../../../../src/hub/hosts/bun/local-hub.ts"
 import { openBunSql } from "../../../../src/hub/hosts/bun/sql.ts"
-import { systemClock } from "../../../../src/lib/clock.ts"
 import { testContract } from "../../contract.ts"
-import { testPageProtocol } from "../../page-contract.ts"
-import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
-import { testEffects } from "../../effects-contract.ts"
+import { blobsIn, startBunHub, startContractHost } from "../../kit/bun-contract-host.ts"
 import { connectClient } from "../../kit/client.ts"
 import { CLIENT_TOKEN } from "../../kit/hub.ts"
-import { freePort } from "../../../kit/free-port.ts"
-import { silentLog } from "../../../kit/log.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
 
-const start = async (
-  stateDir: string,
-  port: number,
-  environment: Readonly<Record<string, string>> = {},
-): Promise<LocalHub> => {
-  const hub = await startLocalHub({
-    stateDir,
-    workDir: stateDir,
-    port,
-    environment,
-    clock: systemClock,
-    log: silentLog,
-    clientToken: CLIENT_TOKEN,
-    allowedOrigins: [ALLOWED_ORIGIN],
-  })
-  await hub.resume()
-  return hub
-}
-
-const blobsIn = (stateDir: string): readonly string[] => {
-  const folder = join(stateDir, "hub", "blobs", "s1")
-  return existsSync(folder) ? readdirSync(folder) : []
-}
-
-const startContractHost = async (environment: Readonly<Record<string, string>> = {}) => {
-  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  let current = await start(stateDir, freePort(), environment)
-  return {
-    url: current.url,
-    clientToken: CLIENT_TOKEN,
-    disturb: async () => {},
-    restart: async () => {
-      const { port } = current
-      await current.stop()
-      current = await start(stateDir, port, environment)
-    },
-    blobs: () => blobsIn(stateDir).length,
-    stop: async () => {
-      await current.stop()
-      await rm(stateDir, { recursive: true, force: true })
-    },
-  }
-}
-
 testContract("the hub on bun:sqlite", () => startContractHost())
-testPageProtocol("the page of the hub on bun:sqlite", () => startContractHost())
-testEffects("effects of the hub on bun:sqlite", startContractHost)
+
+/** A state directory, and starts of a hub on it. After the test the hubs that still run are stopped, and the directory is removed. */
+const prepare = async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
+  const hubs: LocalHub[] = []
+  onTestFinished(async () => {
+    for (const hub of hubs) await hub.stop()
+    await rm(stateDir, { recursive: true, force: true })
+  })
+  const begin = async () => {
+    const hub = await startBunHub(stateDir, 0)
+    hubs.push(hub)
+    return hub
+  }
+  return { stateDir, begin }
+}
 
 test("an orphan blob of a killed hub is deleted at the next start", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  const first = await start(stateDir, 0)
+  const { stateDir, begin } = await prepare()
+  const first = await begin()
   const url = `data:text/plain;base64,${btoa("kept")}`
   const attachments = [{ type: "file" as const, mime: "text/plain", url }]
   first.create("s1").clients.request({ type: "prompt", content: "look", attachments }, "test")
-  const kept = blobsIn(stateDir)
+  const kept = blobsIn(stateDir, "s1")
   await first.stop()
   await writeFile(join(stateDir, "hub", "blobs", "s1", "left"), "half a prompt")
-  const second = await start(stateDir, 0)
-  expect(blobsIn(stateDir)).toEqual(kept)
+  await begin()
+  expect(blobsIn(stateDir, "s1")).toEqual(kept)
   expect(kept).toHaveLength(1)
-  await second.stop()
-  await rm(stateDir, { recursive: true, force: true })
 })
 
 test("a config from before encryption is encrypted at the start and its text leaves the files", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  const first = await start(stateDir, 0)
+  const { stateDir, begin } = await prepare()
+  const first = await begin()
   first.create("s1")
   await first.stop()
   const file = join(stateDir, "hub", "sessions", "s1.db")
@@ -96,16 +59,14 @@ test("a config from before encryption is encrypted at the start and its text lea
       readFileSync(join(stateDir, "hub", "sessions", name)).includes("sk-from-before"),
     )
   expect(isInFiles()).toBeTrue()
-  const second = await start(stateDir, 0)
+  const second = await begin()
   expect(second.find("s1")?.config()).toEqual({ providerKeys: { openai: "sk-from-before" } })
   expect(isInFiles()).toBeFalse()
-  await second.stop()
-  await rm(stateDir, { recursive: true, force: true })
 })
 
 test("clients of 127.0.0.1 and of ::1 receive the same events, and no other program can listen on either", async () => {
-  const stateDir = await mkdtemp(join(tmpdir(), "hub-"))
-  const hub = await start(stateDir, 0)
+  const { begin } = await prepare()
+  const hub = await begin()
   const session = hub.create("s1")
   const clients = await Promise.all(
     [hub.url, hub.url.replace("127.0.0.1", "[::1]")].map((url) => connectClient(url, CLIENT_TOKEN)),
@@ -118,5 +79,4 @@ test("clients of 127.0.0.1 and of ::1 receive the same events, and no other prog
   for (const client of clients) client.close()
   await hub.stop()
   await listen().stop(true)
-  await rm(stateDir, { recursive: true, force: true })
 })

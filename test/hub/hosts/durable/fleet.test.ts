@@ -113,7 +113,7 @@ describe("a session without a runner", () => {
     await untilTrue(async () => (await idleAt()) > 0, "the end of the turn at the fleet")
     for (const report of ["first", "second"]) {
       const before = await idleAt()
-      await Bun.sleep(5)
+      await untilTrue(() => Date.now() > before, "a later millisecond")
       provider.runnerOf("first")?.send({ type: "sandbox-used" })
       await untilTrue(async () => (await idleAt()) > before, `a later time of the ${report} report`)
     }

@@ -1,11 +1,9 @@
 /** The host contract on the real workerd, with an object that sleeps between frames. */
-import { expect, test } from "bun:test"
+import { expect, onTestFinished, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { testContract } from "../../contract.ts"
-import { testPageProtocol } from "../../page-contract.ts"
-import { ALLOWED_ORIGIN } from "../../http-errors-contract.ts"
 import { startFakeRunner } from "../../kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "../../kit/hub.ts"
 import { bundleWorker, startWorkerd } from "../../kit/workerd.ts"
@@ -14,19 +12,7 @@ const script = await bundleWorker()
 
 testContract("the hub in a Durable Object", async () => {
   const workerd = await startWorkerd(script)
-  return { ...workerd, disturb: () => workerd.hibernate() }
-})
-
-testPageProtocol("the page of the hub in a Durable Object", async () => {
-  const workerd = await startWorkerd(script, {
-    HUB_GATEWAY_SECRET: "a-gateway-secret-of-the-tests",
-    ALLOWED_ORIGINS: ALLOWED_ORIGIN,
-  })
-  return {
-    ...workerd,
-    disturb: () => workerd.hibernate(),
-    disturbLobby: workerd.hibernateDirectory,
-  }
+  return { ...workerd, disturb: workerd.hibernate }
 })
 
 test("a Durable Object refuses child sessions and explains how to create a session instead", async () => {
@@ -42,6 +28,11 @@ test("a Durable Object refuses child sessions and explains how to create a sessi
     token: RUNNER_TOKEN,
     stateDir,
   })
+  onTestFinished(async () => {
+    await runner.stop()
+    await workerd.stop()
+    await rm(stateDir, { recursive: true, force: true })
+  })
   const refusal = (asked: Promise<unknown>) => asked.then(() => "not refused", String)
   const { request } = runner.uplink
   const spawned = request("spawn-child", { task: "look around", workspace: "w" })
@@ -53,7 +44,4 @@ test("a Durable Object refuses child sessions and explains how to create a sessi
   expect(await refusal(request("workflow-run", elsewhere))).toContain("repoUrl, branch, ref")
   const repos = request("list-repos", {})
   expect(await refusal(repos)).toContain("set the worker's secret GITHUB_TOKEN")
-  await runner.stop()
-  await workerd.stop()
-  await rm(stateDir, { recursive: true, force: true })
 })
