@@ -144,15 +144,17 @@ export const api = (
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-/** Sends raw bytes and returns everything received until the connection closes or is silent for `quietMs`. */
-export const speak = (port: number, text: string | Uint8Array, quietMs = 300): Promise<string> =>
+/**
+ * Sends raw bytes and returns everything received until the gateway closes the connection. A request that does not make it close says
+ * `Connection: close`; for an upgrade, `isWhole` tells when everything has come.
+ */
+export const speak = (
+  port: number,
+  text: string | Uint8Array,
+  isWhole: (received: string) => boolean = () => false,
+): Promise<string> =>
   new Promise((resolve, reject) => {
     let got = ""
-    let quiet: Timer | undefined
-    const finish = () => {
-      clearTimeout(quiet)
-      resolve(got)
-    }
     Bun.connect({
       hostname: "127.0.0.1",
       port,
@@ -160,14 +162,10 @@ export const speak = (port: number, text: string | Uint8Array, quietMs = 300): P
         open: (socket) => void socket.write(text),
         data: (socket, bytes) => {
           got += bytes.toString("latin1")
-          clearTimeout(quiet)
-          quiet = setTimeout(() => {
-            socket.terminate()
-            finish()
-          }, quietMs)
+          if (isWhole(got)) socket.terminate()
         },
-        close: finish,
-        error: finish,
+        close: () => resolve(got),
+        error: () => resolve(got),
       },
     }).catch(reject)
   })

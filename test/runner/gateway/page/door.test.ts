@@ -47,6 +47,7 @@ beforeAll(() => {
           pull: async (controller) => {
             const event = events.shift()
             if (event === undefined) return controller.close()
+            // Sleep: the session agent writes its events one after the other.
             await Bun.sleep(20)
             controller.enqueue(event)
           },
@@ -330,6 +331,7 @@ describe("the session agent behind the page", () => {
         "",
         "",
       ].join("\r\n"),
+      (received) => received.includes("\r\n\r\n"),
     )
 
   test("a WebSocket carries its key as a protocol, which the session agent never sees", async () => {

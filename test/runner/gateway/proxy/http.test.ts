@@ -142,15 +142,15 @@ test("a chunked request body arrives complete, and the next request on the conne
   const head = (path: string) => `${path} HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n`
   const answer = await speak(
     gateway.port,
-    `${head("POST /vscode/echo")}Transfer-Encoding: chunked\r\n\r\n${body}${head("GET /vscode/next")}\r\n`,
+    `${head("POST /vscode/echo")}Transfer-Encoding: chunked\r\n\r\n${body}${head("GET /vscode/next")}Connection: close\r\n\r\n`,
   )
   expect(answer).toContain('"size":6')
   expect(answer).toContain(`GET /next localhost:${port}`)
 })
 
 test("a chunked response arrives complete on a connection that is kept alive", async () => {
-  const one = `GET /vscode/chunks HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`
-  const answer = await speak(gateway.port, one + one)
+  const one = `GET /vscode/chunks HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n`
+  const answer = await speak(gateway.port, `${one}\r\n${one}Connection: close\r\n\r\n`)
   expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2)
   expect(answer.match(/three/g)).toHaveLength(2)
 })
