@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto"
 import { brotliCompressSync, gzipSync } from "node:zlib"
 import { createTerminals } from "../../../src/runner/sandbox/terminals.ts"
-import { systemClock } from "../../../src/lib/clock.ts"
+import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import {
   type Gateway,
   type GatewayOptions,
@@ -53,16 +53,7 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
     },
     announceTunnels: (tunnels) => void announced.push(tunnels),
     workspace: undefined,
-    terminal: {
-      terminals: createTerminals({
-        workDir: "/",
-        environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
-        user: undefined,
-        clock: systemClock,
-        command: ["bash", "--norc"],
-      }),
-      files: new Map([["terminal/index.html", emptyPage]]),
-    },
+    terminal: testTerminals(systemClock),
     request: async () => ({}),
     notify: () => {},
     services: unusedServices(),
@@ -70,6 +61,17 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
   })
   return { ...gateway, url: `http://127.0.0.1:${gateway.port}`, log: lines, announced, memory }
 }
+
+export const testTerminals = (clock: Clock): NonNullable<GatewayOptions["terminal"]> => ({
+  terminals: createTerminals({
+    workDir: "/",
+    environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
+    user: undefined,
+    clock,
+    command: ["bash", "--norc"],
+  }),
+  files: new Map([["terminal/index.html", emptyPage]]),
+})
 
 /** For tests that call no operation on services: creating real ones for each gateway would cost time. */
 const unusedServices = (): GatewayOptions["services"] => {
