@@ -1,7 +1,6 @@
 /** The chat of `sandpiper up` in a terminal: permissions, escape sequences, paste, typing during an answer, Ctrl-C, history. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
-import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
 
@@ -21,9 +20,7 @@ beforeAll(async () => {
   await terminal.seen(/^>$/m)
 })
 afterAll(async () => {
-  await terminal.kill()
-  // OpenCode outlives an `up` that is killed.
-  await killOpenCode(sandbox)
+  await terminal.stop()
   await sandbox.remove()
 })
 

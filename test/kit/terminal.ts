@@ -21,6 +21,8 @@ export interface Terminal {
   readonly seen: (what: string | RegExp, limitMs?: number) => Promise<string>
   readonly exited: Promise<number>
   readonly kill: () => Promise<void>
+  /** With SIGTERM: an `up` ends OpenCode and its other processes before it exits. */
+  readonly stop: () => Promise<void>
 }
 
 export const startTerminal = (
@@ -71,6 +73,10 @@ export const startTerminal = (
     exited: child.exited,
     kill: async () => {
       child.kill("SIGKILL")
+      await child.exited
+    },
+    stop: async () => {
+      child.kill("SIGTERM")
       await child.exited
     },
   }
