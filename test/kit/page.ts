@@ -174,10 +174,5 @@ export const firstTurn = (page: Page): Promise<readonly [turn: string, top: numb
   })()`)
 
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
-export const until = async (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> => {
-  const deadline = performance.now() + limitMs
-  while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {
-    if (performance.now() > deadline) throw new Error(`not true in time: ${expression}`)
-    await page.waitForTimeout(50)
-  }
-}
+export const until = (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> =>
+  untilTrue(() => page.evaluate<boolean>(`Boolean(${expression})`), expression, limitMs)

@@ -224,14 +224,22 @@ const closing = (code: number, reason: string): Buffer => {
 
 describe("a link closed or refused by the session agent", () => {
   test("a replaced runner ends within 2 s of the close frame even if the connection stays open", async () => {
+    const clock = createManualClock()
+    let closedAt = Number.NaN
     const { url } = await startLingeringServer((socket, head) => {
       socket.write(accepted(head))
       socket.write(closing(1000, "Replaced by new runner connection"))
+      closedAt = clock.now()
     })
-    const started = Date.now()
-    const { ended } = startLink({ url, token: "t" })
+    const { ended } = startLink({ url, token: "t" }, { clock })
+    let hasEnded = false
+    void ended.then(() => (hasEnded = true))
+    await untilTrue(() => {
+      if (!hasEnded) clock.advance(10)
+      return hasEnded
+    }, "end of the link")
     expect(await ended).toMatchObject({ code: 0 })
-    expect(Date.now() - started).toBeLessThan(2000)
+    expect(clock.now() - closedAt).toBeLessThan(2000)
   })
 
   test("a session agent of the first protocol gets no words of sub-agents, which it would take for the answer", async () => {
