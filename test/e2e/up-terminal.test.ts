@@ -80,7 +80,7 @@ test("a pasted text of several lines is one prompt", async () => {
 })
 
 test("text typed during an answer stays on its own line below it; Ctrl-C clears the text, then stops the turn, then exits", async () => {
-  terminal.type("run: for i in 1 2 3 4; do echo tick-$i; sleep 1; done; sleep 30\r")
+  terminal.type("run: for i in 1 2 3 4; do echo tick-$i; sleep 1; done; sleep 600\r")
   await terminal.seen(/ {2}sleep [\s\S]*y: allow once/)
   terminal.type("y\r")
   await terminal.seen(/\ntick-1\n/)
