@@ -116,6 +116,7 @@ describe("one prompt", () => {
         .at(-1)
     const made = { path: "made.txt", status: "added", additions: 2, deletions: 0 } as const
     await untilEqual(lastReport, [made], "report of the changed file")
+    expect(lastReport()).toEqual([made])
   })
 
   test("the title of the conversation is sent", async () => {
@@ -190,7 +191,8 @@ describe("several prompts", () => {
   })
 
   test("a steering prompt ends the first turn where its own answer begins", async () => {
-    const slow = tool("bash", { command: "sleep 1; echo done", description: "wait" })
+    const command = "until [ -e .git/steered ]; do sleep 0.05; done; echo done"
+    const slow = tool("bash", { command, description: "wait" })
     c.model.on("steered", [reply(text("Working. "), slow)])
     c.model.on("steering", [text("Changed course.")])
     const at = { channelType: "web", channelId: "steer" }
@@ -200,6 +202,9 @@ describe("several prompts", () => {
       (frame) => frame.messageId === "s1" && frame.status === "running",
     )
     c.say("s2", "now @@steering@@", { ...at, steer: true })
+    // The work of the first turn is over when the second prompt has joined it.
+    await c.agent.frame("agentStatus", ({ messageId }) => messageId === "s2")
+    await Bun.write(join(c.runner.sandbox.workDir, ".git/steered"), "")
     const second = await c.ended("s2")
     const first = await c.agent.frame("message.finalize", ({ messageId }) => messageId === "s1")
     expect(first).toMatchObject({ reason: "end_turn", finalText: "Working. " })

@@ -71,6 +71,7 @@ test("a crashed service is restarted, and fails after repeated crashes with its 
     4,
     "four attempts in the log",
   )
+  expect((await textOf("a")).match(/attempt/g)).toHaveLength(4)
   expect(await textOf("a")).toContain("[sandpiper] exited with code 3; it is started again")
 })
 
