@@ -13,6 +13,10 @@ export const freePort = (hostname = "127.0.0.1"): number => {
   return listenOnce(0, hostname)
 }
 
+/** The wanted port if no program listens on it at this moment, otherwise another free one. */
+export const freePortLike = (wanted: number): number =>
+  isFree(wanted, "127.0.0.1") ? wanted : freePort()
+
 const LOWEST = 20_000
 /** The kernel's own range begins above it (`net.ipv4.ip_local_port_range`). */
 const HIGHEST = 32_767

@@ -5,22 +5,25 @@ import { delimiter, join } from "node:path"
 import { programsOf, requireRoot } from "../kit/boot.ts"
 import { freePort } from "../kit/free-port.ts"
 import { createSandbox, repositoryRoot, requireBinary, type Sandbox } from "../kit/runner.ts"
-import { WAIT_MS } from "../kit/until-true.ts"
+import { untilFound } from "../kit/until-true.ts"
 
 let sandbox: Sandbox
 let child: Bun.Subprocess
 let screen = ""
 
-const seen = async (what: string | RegExp, limitMs = WAIT_MS): Promise<string> => {
-  const deadline = performance.now() + limitMs
-  for (;;) {
-    const found = typeof what === "string" ? screen.includes(what) && what : what.exec(screen)?.[0]
-    if (found) return found
-    if (child.exitCode !== null || performance.now() > deadline)
-      throw new Error(`no ${what}:\n${screen}`)
-    await Bun.sleep(20)
-  }
-}
+/** All output has come: the terminal is closed. */
+let isOver = false
+
+const seen = (what: string | RegExp): Promise<string> =>
+  untilFound(
+    () => {
+      const found =
+        typeof what === "string" ? screen.includes(what) && what : what.exec(screen)?.[0]
+      if (!found && isOver) throw new Error(`the end came before ${what}:\n${screen}`)
+      return found
+    },
+    () => `${what} on the screen:\n${screen}\n`,
+  )
 
 /** A folder with links to every program of PATH except one, to simulate a machine where that one is not installed. */
 const pathWithout = async (program: string, path: string, folder: string): Promise<string> => {
@@ -66,6 +69,9 @@ beforeAll(async () => {
       rows: 50,
       data: (_terminal, bytes) => {
         screen += new TextDecoder().decode(bytes)
+      },
+      exit: () => {
+        isOver = true
       },
     },
   })

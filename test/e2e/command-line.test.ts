@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { readdir } from "node:fs/promises"
 import { unsupportedSystem } from "../../src/cli/supported-system.ts"
+import { freePort } from "../kit/free-port.ts"
 import { runToEnd } from "../kit/run-to-end.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 
@@ -50,7 +51,13 @@ test("up in a directory that does not exist says so and creates nothing", async 
 
 test("doctor creates nothing, and calls a laptop without /workspace healthy", async () => {
   const before = readdirSync(sandbox.root, { recursive: true }).length
-  const { out, code } = await sandpiper("doctor")
+  // It also looks at its ports, which another program of this machine may use.
+  const ports = {
+    GATEWAY_PORT: String(freePort()),
+    OPENCODE_URL: `http://127.0.0.1:${freePort()}`,
+  }
+  const given = { env: { ...env, ...ports }, cwd: sandbox.workDir }
+  const { out, code } = await runToEnd([binary, "doctor"], given)
   expect(out).toMatch(/^ok +workspace .* is writable/m)
   expect(out).toContain(sandbox.workDir)
   expect(out).toMatch(/^ok +state directory .* can be created in /m)

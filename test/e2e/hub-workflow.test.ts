@@ -91,29 +91,35 @@ const runAction = (action: string, input: object) => {
       stderr: "pipe",
     },
   )
-  const lines = new Response(child.stdout).text().then((out) =>
-    out
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { execution: Record<string, unknown> }),
-  )
-  const said = { text: "" }
+  const said = { text: "", lines: "" }
   const listen = async () => {
     const decoder = new TextDecoder()
     for await (const bytes of child.stderr) said.text += decoder.decode(bytes)
   }
   void listen()
-  return { child, lines, said }
+  const read = async () => {
+    const decoder = new TextDecoder()
+    for await (const bytes of child.stdout) said.lines += decoder.decode(bytes)
+    return said.lines
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { execution: Record<string, unknown> })
+  }
+  return { child, lines: read(), said }
 }
 
 test("the command that runs a workflow waits for its end, and its exit code says how it ended", async () => {
   for (const [slug, command, status, code] of [
-    ["fine", "sleep 1; echo done", "completed", 0],
-    ["broken", "sleep 1; exit 3", "failed", 1],
+    ["fine", "echo done", "completed", 0],
+    ["broken", "exit 3", "failed", 1],
   ] as const) {
-    const data = { steps: [{ type: "bash", command }] }
+    const gate = join(sandbox.root, `gate-of-${slug}`)
+    const gated = `until [ -e ${gate} ]; do sleep 0.05; done; ${command}`
+    const data = { steps: [{ type: "bash", command: gated }] }
     await api("POST", "/workflows/sync", { slug, name: slug, data })
-    const { child, lines } = runAction("run-workflow", { workflowId: slug })
+    const { child, lines, said } = runAction("run-workflow", { workflowId: slug })
+    await untilTrue(() => said.lines.includes("\n"), "the first line of the command")
+    await Bun.write(gate, "")
     expect(await child.exited).toBe(code)
     const [first, last] = await lines
     expect(first?.execution).toMatchObject({ status: "running" })

@@ -1,7 +1,12 @@
 /** One prompt through the whole system: session agent, link, OpenCode, model, event stream, and back over the link. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
+import {
+  type Conversation,
+  leaveEmpty,
+  startConversation,
+  withoutReports,
+} from "../kit/conversation.ts"
 import { httpError, reply, text, tool } from "../kit/model.ts"
 
 let c: Conversation
@@ -115,10 +120,11 @@ test("every new connection receives the agent status, the tunnels, the models, t
   await c.agent.frame("models", () => true, before)
   await c.agent.frame("opencode-config-applied", () => true, before)
   await c.agent.frame("services", () => true, before)
-  const sent = c.agent.frames.slice(before).map(({ type }) => type)
+  const frames = withoutReports(c.agent.frames.slice(before))
+  const sent = frames.map(({ type }) => type)
   expect(sent.slice(0, 3)).toEqual(["agentStatus", "tunnels", "models"])
   expect(sent.slice(3).toSorted()).toEqual(["opencode-config-applied", "services"])
-  expect(c.agent.frames[before]).toMatchObject({ type: "agentStatus", status: "idle" })
+  expect(frames[0]).toMatchObject({ type: "agentStatus", status: "idle" })
 })
 
 test("the runner's log contains neither the runner token nor the JWT secret", () => {

@@ -115,11 +115,11 @@ test("a sleep tool call is reported as running and stops when the turn is aborte
     "message.part.tool-update",
     (frame) => frame.messageId === "stopped" && frame.status === "running",
   )
-  const before = performance.now()
   agent.say({ type: "abort" })
-  await agent.frame("message.finalize", (frame) => frame.messageId === "stopped")
+  // Far before the ten minutes are over: no wait of a test is as long.
+  const final = await agent.frame("message.finalize", (frame) => frame.messageId === "stopped")
   expect((await endOf("stopped", "sleep")).status).toBe("error")
-  expect(performance.now() - before).toBeLessThan(10_000)
+  expect(final.reason).toBe("canceled")
 })
 
 test("an orchestrator has all tools except complete_session and notify_parent", async () => {

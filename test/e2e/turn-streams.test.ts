@@ -1,8 +1,9 @@
-/** The frames of a turn with the real OpenCode, on one channel and on several. */
+/** The frames of a turn with the real OpenCode, on one channel and on several. All tests share one runner, model and OpenCode. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { type Conversation, startConversation } from "../kit/conversation.ts"
+import { type Conversation, startConversation, withoutReports } from "../kit/conversation.ts"
 import { reasoning, reply, text, tool, tools, usage, waitFor } from "../kit/model.ts"
+import { untilEqual } from "../kit/until-true.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -76,11 +77,19 @@ describe("one prompt", () => {
   })
 
   test("commits of concurrent turns carry the git identity of their own prompt", async () => {
-    const command =
-      'git commit -q --allow-empty -m "$(date +%s%N)" && git log -1 --format="%an <%ae> %cn"'
-    const commit = tool("bash", { command, description: "commit" })
-    c.model.on("commit-ada", [commit, text("ok")])
-    c.model.on("commit-bob", [commit, text("ok")])
+    // Each commits to a repository of its own, because two commits cannot hold the lock of one. Each waits until the other runs.
+    const commit = (name: string, other: string) => {
+      const repository = `.git/of-${name}`
+      const command = [
+        `git init -q ${repository}`,
+        `until [ -e .git/of-${other} ]; do sleep 0.05; done`,
+        `git -C ${repository} commit -q --allow-empty -m first`,
+        `git -C ${repository} log -1 --format="%an <%ae> %cn"`,
+      ].join(" && ")
+      return tool("bash", { command, description: "commit" })
+    }
+    c.model.on("commit-ada", [commit("ada", "bob"), text("ok")])
+    c.model.on("commit-bob", [commit("bob", "ada"), text("ok")])
     const [ada, bob] = await Promise.all([
       c.ask("g1", "@@commit-ada@@", { gitName: "Ada", gitEmail: "ada@example.com" }),
       c.ask("g2", "@@commit-bob@@", {
@@ -100,8 +109,14 @@ describe("one prompt", () => {
     c.model.on("make", [tool("write", { filePath, content: "one\ntwo\n" }), text("made")])
     const from = c.agent.frames.length
     await c.ask("f1", "@@make@@")
-    const { files } = await c.agent.frame("files-changed", undefined, from)
-    expect(files).toEqual([{ path: "made.txt", status: "added", additions: 2, deletions: 0 }])
+    const lastReport = () =>
+      c.agent.frames
+        .slice(from)
+        .flatMap((frame) => (frame.type === "files-changed" ? [frame.files] : []))
+        .at(-1)
+    const made = { path: "made.txt", status: "added", additions: 2, deletions: 0 } as const
+    await untilEqual(lastReport, [made], "report of the changed file")
+    expect(lastReport()).toEqual([made])
   })
 
   test("the title of the conversation is sent", async () => {
@@ -116,7 +131,7 @@ describe("one prompt", () => {
     c.say("again1", "@@again@@")
     await c.agent.frame("agentStatus", ({ messageId }) => messageId === "again1", from)
     expect(c.model.requests).toHaveLength(calls)
-    const again = c.agent.frames.slice(from).map(({ type }) => type)
+    const again = withoutReports(c.agent.frames.slice(from)).map(({ type }) => type)
     expect(again).toEqual(["complete", "agentStatus"])
   })
 })
@@ -176,7 +191,8 @@ describe("several prompts", () => {
   })
 
   test("a steering prompt ends the first turn where its own answer begins", async () => {
-    const slow = tool("bash", { command: "sleep 1; echo done", description: "wait" })
+    const command = "until [ -e .git/steered ]; do sleep 0.05; done; echo done"
+    const slow = tool("bash", { command, description: "wait" })
     c.model.on("steered", [reply(text("Working. "), slow)])
     c.model.on("steering", [text("Changed course.")])
     const at = { channelType: "web", channelId: "steer" }
@@ -186,6 +202,9 @@ describe("several prompts", () => {
       (frame) => frame.messageId === "s1" && frame.status === "running",
     )
     c.say("s2", "now @@steering@@", { ...at, steer: true })
+    // The work of the first turn is over when the second prompt has joined it.
+    await c.agent.frame("agentStatus", ({ messageId }) => messageId === "s2")
+    await Bun.write(join(c.runner.sandbox.workDir, ".git/steered"), "")
     const second = await c.ended("s2")
     const first = await c.agent.frame("message.finalize", ({ messageId }) => messageId === "s1")
     expect(first).toMatchObject({ reason: "end_turn", finalText: "Working. " })
@@ -196,9 +215,14 @@ describe("several prompts", () => {
   })
 })
 
-test("an idle runner sends no frames and no earlier frame was malformed", async () => {
+test("an idle runner sends no frames except replies, and no earlier frame was malformed", async () => {
   const before = c.agent.frames.length
-  await Bun.sleep(300)
-  expect(c.agent.frames.slice(before).map(({ type }) => type)).toEqual([])
+  const requestIds = ["idle-1", "idle-2", "idle-3"]
+  for (const requestId of requestIds) {
+    c.agent.say({ type: "diff", requestId })
+    await c.agent.frame("diff", (frame) => frame.requestId === requestId, before)
+  }
+  const since = withoutReports(c.agent.frames.slice(before))
+  expect(since.map(({ type }) => type)).toEqual(requestIds.map(() => "diff"))
   expect(c.agent.problems).toEqual([])
 })

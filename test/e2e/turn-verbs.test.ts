@@ -1,8 +1,11 @@
-/** Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. */
+/**
+ * Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. All tests share one
+ * runner, model and OpenCode; each has its own ids, and those of turns their own channels.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { rename } from "node:fs/promises"
 import { join } from "node:path"
-import { type Conversation, startConversation } from "../kit/conversation.ts"
+import { type Conversation, startConversation, withoutReports } from "../kit/conversation.ts"
 import { hang, text, tool } from "../kit/model.ts"
 
 let c: Conversation
@@ -100,7 +103,10 @@ describe("review", () => {
     const from = c.agent.frames.length
     const result = await answered("review-result", { type: "review", requestId: "v2" })
     expect(result.error).toContain("could not be parsed")
-    expect(c.agent.frames.slice(from).map(({ type }) => type)).toEqual(["review-result"])
+    // The reply to a later command: what the review sends has come before it.
+    await answered("diff", { type: "diff", requestId: "after-v2" })
+    const types = withoutReports(c.agent.frames.slice(from)).map(({ type }) => type)
+    expect(types).toEqual(["review-result", "diff"])
   })
 })
 

@@ -4,7 +4,6 @@ import { existsSync } from "node:fs"
 import { mkdir, realpath, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { freePort } from "../kit/free-port.ts"
-import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
 import { untilTrue } from "../kit/until-true.ts"
@@ -45,9 +44,7 @@ beforeAll(async () => {
   await terminal.seen("Ready. The agent works in")
 })
 afterAll(async () => {
-  await terminal?.kill()
-  // OpenCode outlives an `up` that is killed.
-  if (sandbox) await killOpenCode(sandbox)
+  await terminal?.stop()
   await sandbox?.remove()
 })
 

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { SignJWT } from "jose"
 import { binaryPath, repositoryRoot, requireBinary, type Sandbox } from "./runner.ts"
-import { WAIT_MS } from "./until-true.ts"
+import { untilFound, WAIT_MS } from "./until-true.ts"
 
 export interface Booted {
   readonly child: Bun.Subprocess
@@ -20,7 +20,7 @@ export interface Booted {
     find: () => Value | Promise<Value>,
     what: string,
     limitMs?: number,
-  ) => Promise<NonNullable<Exclude<Value, false>>>
+  ) => Promise<Exclude<Value, undefined | null | false | "" | 0>>
   /** Sends SIGTERM to the runner; resolves with its exit code and the duration of the shutdown. */
   readonly stop: () => Promise<{ readonly code: number; readonly ms: number }>
 }
@@ -76,15 +76,18 @@ export const boot = (sandbox: Sandbox, options: BootOptions = {}): Booted => {
     return Number(found.split("\n")[0])
   }
   const until: Booted["until"] = async (find, what, limitMs = WAIT_MS) => {
-    const deadline = performance.now() + limitMs
-    for (;;) {
-      const found = await find()
-      if (found) return found as never
-      if (child.exitCode !== null) throw new Error(`ended before ${what}:\n${await log()}`)
-      if (performance.now() > deadline)
-        throw new Error(`no ${what} in ${limitMs} ms:\n${await log()}`)
-      await Bun.sleep(20)
-    }
+    let last = ""
+    return untilFound(
+      async () => {
+        const hasEnded = child.exitCode !== null
+        const found = await find()
+        last = found ? "" : await log()
+        if (!found && hasEnded) throw new Error(`ended before ${what}:\n${last}`)
+        return found
+      },
+      () => `${what}:\n${last}\n`,
+      limitMs,
+    )
   }
   const port = () =>
     until(

@@ -44,6 +44,12 @@ export const answerOf = (agent: TestSessionAgent, messageId: string): Answer => 
   return { frames, of, text: deltas.join(""), final: of("message.finalize").at(-1) }
 }
 
+const REPORTS: ReadonlySet<OutboundFrame["type"]> = new Set(["files-changed", "git-state", "title"])
+
+/** The frames without reports of the workspace and titles, which come when they are ready, independent of all other frames. */
+export const withoutReports = (frames: readonly OutboundFrame[]): readonly OutboundFrame[] =>
+  frames.filter(({ type }) => !REPORTS.has(type))
+
 export interface ConversationOptions extends Partial<DaemonOptions> {
   /** Added to the config that the scripted model needs. */
   readonly agentConfig?: AgentConfig

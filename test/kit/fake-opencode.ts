@@ -76,6 +76,7 @@ const answer = async (
   for (let index = 0; index < count; index += 1) {
     if (rate > 0) {
       const due = started + (index * 1000) / rate
+      // Sleep: the pace of the deltas.
       while (performance.now() < due - 1) await Bun.sleep(1)
     }
     const delta = `${now().toFixed(3)} `
@@ -90,6 +91,7 @@ const answer = async (
     if (rate > 0 || batch.length > 16_384) {
       emit(batch)
       batch = ""
+      // Sleep: yields until the reader has taken what was written.
       while (rate === 0 && backlog() > 64) await Bun.sleep(0)
     }
   }

@@ -7,6 +7,7 @@ import { systemClock } from "../../src/lib/clock.ts"
 import { openStateDb } from "../../src/lib/state-db.ts"
 import { openOutboxStore, readEpoch } from "../../src/runner/link/outbox-store.ts"
 import { createOutbox } from "../../src/runner/link/outbox.ts"
+import { untilTrue } from "./until-true.ts"
 import { createLink } from "../../src/runner/link/link.ts"
 import { loopbackPace } from "../../src/runner/link/retry-pace.ts"
 import { silentLog } from "./log.ts"
@@ -50,11 +51,11 @@ for (let index = 0; index < Number(count); index += 1) {
     result: `what the tool printed, line ${index}`,
     messageId: "m1",
   })
-  // Ten minutes of frames do not arrive in one burst: yield so that small groups are committed separately.
+  // Sleep: ten minutes of frames do not arrive in one burst: yields so that small groups are committed separately.
   if (index % 20 === 0) await Bun.sleep(0)
 }
 process.stdout.write("queued\n")
-while (!outbox.isEmpty()) await Bun.sleep(10)
+await untilTrue(() => outbox.isEmpty(), "empty outbox")
 const status = await Bun.file("/proc/self/status").text()
 process.stdout.write(`${Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024}\n`)
 await link.stop(1000)

@@ -4,7 +4,7 @@ import { launchBrowser } from "./browser.ts"
 import { freePort } from "./free-port.ts"
 import type { ScriptedModel } from "./model.ts"
 import { createSandbox, requireBinary, type Sandbox } from "./runner.ts"
-import { WAIT_MS } from "./until-true.ts"
+import { untilTrue, WAIT_MS } from "./until-true.ts"
 
 export interface PageStage {
   readonly sandbox: Sandbox
@@ -104,13 +104,16 @@ const startUp = async (
   const reading = (async () => {
     for await (const bytes of up.stdout) printed += new TextDecoder().decode(bytes)
   })()
-  while (!printed.includes(sign)) {
-    if (up.exitCode !== null) {
-      await reading
-      throw new Error(`up has ended:\n${printed}`)
-    }
-    await Bun.sleep(50)
-  }
+  await untilTrue(
+    async () => {
+      if (up.exitCode !== null) {
+        await reading
+        throw new Error(`up has ended:\n${printed}`)
+      }
+      return printed.includes(sign)
+    },
+    () => `${sign} in the output of up:\n${printed}\n`,
+  )
   return up
 }
 
@@ -171,10 +174,5 @@ export const firstTurn = (page: Page): Promise<readonly [turn: string, top: numb
   })()`)
 
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
-export const until = async (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> => {
-  const deadline = performance.now() + limitMs
-  while (!(await page.evaluate<boolean>(`Boolean(${expression})`))) {
-    if (performance.now() > deadline) throw new Error(`not true in time: ${expression}`)
-    await page.waitForTimeout(50)
-  }
-}
+export const until = (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> =>
+  untilTrue(() => page.evaluate<boolean>(`Boolean(${expression})`), expression, limitMs)

@@ -7,6 +7,7 @@ import { listProcesses } from "../../src/runner/host/processes.ts"
 import { startReaper } from "../../src/runner/host/reaper.ts"
 import { createLog } from "../../src/lib/log.ts"
 import { createManualClock } from "./clock.ts"
+import { untilTrue } from "./until-true.ts"
 
 const CHILDREN = 200
 /** A manual clock makes scans follow each other without a pause, the worst case for reaping a child too early. */
@@ -37,6 +38,7 @@ for (let round = 0; round < 10; round += 1) {
   const until = Date.now() + 100
   while (Date.now() < until);
   scanThreeTimes()
+  // Sleep: the event loop reads the exit codes of some children, not of all.
   await Bun.sleep(5)
 }
 const wrong = (await Promise.all(codes)).flatMap((code, index) =>
@@ -44,10 +46,13 @@ const wrong = (await Promise.all(codes)).flatMap((code, index) =>
 )
 await makingOrphans
 const zombies = () => listProcesses().filter(({ isZombie }) => isZombie).length
-for (let tries = 0; tries < 200 && (zombies() > 0 || reaper.reaped() < CHILDREN); tries += 1) {
-  scanThreeTimes()
-  await Bun.sleep(20)
-}
+await untilTrue(
+  () => {
+    scanThreeTimes()
+    return zombies() === 0 && reaper.reaped() >= CHILDREN
+  },
+  () => `end of all zombies: ${zombies()} are left, ${reaper.reaped()} were reaped,`,
+)
 reaper.stop()
 const report = {
   pid: process.pid,

@@ -8,7 +8,7 @@ import {
   parseOutbound,
   type RequestFrame,
 } from "../../src/wire/frames/index.ts"
-import { WAIT_MS } from "./until-true.ts"
+import { untilTrue, WAIT_MS } from "./until-true.ts"
 
 interface Options {
   readonly token?: string
@@ -145,18 +145,38 @@ export const startTestSessionAgent = (options: Options = {}): TestSessionAgent =
     },
   })
 
+  const lastFrames = () =>
+    frames
+      .slice(-12)
+      .map((frame) => JSON.stringify(frame).slice(0, 200))
+      .join("\n")
+
+  /** Also looks at each frame: a condition can hold for the moment between two frames. */
   const until = async (condition: () => boolean, what: string, timeoutMs = WAIT_MS) => {
-    const deadline = performance.now() + timeoutMs
-    while (!condition()) {
-      const left = deadline - performance.now()
-      if (left <= 0) {
-        const seen = frames.slice(-12).map((frame) => JSON.stringify(frame).slice(0, 200))
-        throw new Error(`no ${what} within ${timeoutMs} ms; last frames:\n${seen.join("\n")}`)
+    const seen = Promise.withResolvers<void>()
+    let isOver = false
+    const look = () => {
+      if (isOver) return
+      try {
+        if (condition()) {
+          isOver = true
+          seen.resolve()
+        } else watchers.push(look)
+      } catch (error) {
+        isOver = true
+        seen.reject(error)
       }
-      await Promise.race([
-        new Promise<void>((resolve) => watchers.push(resolve)),
-        Bun.sleep(Math.min(left, 100)),
-      ])
+    }
+    look()
+    const polled = untilTrue(
+      () => isOver || condition(),
+      () => `${what}; last frames:\n${lastFrames()}\n`,
+      timeoutMs,
+    )
+    try {
+      await Promise.race([seen.promise, polled])
+    } finally {
+      isOver = true
     }
   }
 

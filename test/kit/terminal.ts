@@ -1,6 +1,6 @@
 /** The compiled binary in a terminal: keys go in, and the screen is what a terminal of that size would show. */
 import { createScreen } from "./screen.ts"
-import { WAIT_MS } from "./until-true.ts"
+import { untilFound, WAIT_MS } from "./until-true.ts"
 
 export interface TerminalOptions {
   readonly cwd: string
@@ -21,6 +21,8 @@ export interface Terminal {
   readonly seen: (what: string | RegExp, limitMs?: number) => Promise<string>
   readonly exited: Promise<number>
   readonly kill: () => Promise<void>
+  /** With SIGTERM: an `up` ends OpenCode and its other processes before it exits. */
+  readonly stop: () => Promise<void>
 }
 
 export const startTerminal = (
@@ -28,6 +30,8 @@ export const startTerminal = (
   { cwd, env, cols = 100, rows = 40 }: TerminalOptions,
 ): Terminal => {
   let raw = ""
+  /** All output has come: the terminal is closed. */
+  let isOver = false
   const screen = createScreen(cols)
   const decoder = new TextDecoder()
   const child = Bun.spawn([...command], {
@@ -41,24 +45,24 @@ export const startTerminal = (
         raw += text
         screen.write(text)
       },
+      exit: () => {
+        isOver = true
+      },
     },
   })
   const text = () => screen.lines().join("\n")
-  const seen = async (what: string | RegExp, limitMs = WAIT_MS): Promise<string> => {
-    const deadline = performance.now() + limitMs
-    for (;;) {
-      const found =
-        typeof what === "string" ? text().includes(what) && what : what.exec(text())?.[0]
-      if (found) return found
-      if (performance.now() > deadline) throw new Error(`no ${what} on the screen:\n${text()}`)
-      if (child.exitCode !== null) {
-        await Bun.sleep(50)
-        if (typeof what === "string" ? text().includes(what) : what.test(text())) continue
-        throw new Error(`exit code ${child.exitCode} before ${what}:\n${text()}`)
-      }
-      await Bun.sleep(20)
-    }
-  }
+  const seen = (what: string | RegExp, limitMs = WAIT_MS): Promise<string> =>
+    untilFound(
+      () => {
+        const found =
+          typeof what === "string" ? text().includes(what) && what : what.exec(text())?.[0]
+        if (!found && isOver)
+          throw new Error(`exit code ${child.exitCode} before ${what}:\n${text()}`)
+        return found
+      },
+      () => `${what} on the screen:\n${text()}\n`,
+      limitMs,
+    )
   return {
     child,
     raw: () => raw,
@@ -69,6 +73,10 @@ export const startTerminal = (
     exited: child.exited,
     kill: async () => {
       child.kill("SIGKILL")
+      await child.exited
+    },
+    stop: async () => {
+      child.kill("SIGTERM")
       await child.exited
     },
   }

@@ -119,6 +119,7 @@ const flood = async ({ sent }: (typeof floods)[number]) => {
     }).catch(() => undefined)
     if ((await page?.text()) !== "inside") failed.push(`the person's page in probe ${probe}`)
     if ((await echo(`${probe}`)) !== `${probe}`) failed.push(`the WebSocket in probe ${probe}`)
+    // Sleep: the probes are spread over the flood.
     await Bun.sleep(100)
   }
   socket.removeAllListeners()

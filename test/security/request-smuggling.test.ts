@@ -81,5 +81,6 @@ test.each([
 
 test("a chunked body with a harmless trailer is accepted, and the trailer is dropped", async () => {
   const body = `2\r\nhi\r\n0\r\nX-Checksum: 1\r\n\r\n`
-  expect(await send("/vscode/", "Transfer-Encoding: chunked\r\n", body)).toContain("HTTP/1.1 200")
+  const headers = "Transfer-Encoding: chunked\r\nConnection: close\r\n"
+  expect(await send("/vscode/", headers, body)).toContain("HTTP/1.1 200")
 })

@@ -194,7 +194,11 @@ test("a new connection is 503 when every socket is busy", async () => {
     return leaving
   })
   await waiting(2)
-  expect(statusOf(await speak(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\n\r\n"))).toBe(503)
+  expect(
+    statusOf(
+      await speak(gateway.port, "GET /health HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n"),
+    ),
+  ).toBe(503)
   for (const leaving of held) leaving.abort()
   await gateway.stop()
 })
@@ -300,8 +304,8 @@ test("a slow response of the API is kept alive by interim responses", async () =
     },
   })
   const response = api(gateway, "GET", "/child-sessions")
-  const token = `Authorization: Bearer ${API_TOKEN}`
-  const raw = speak(gateway.port, `GET /api/child-sessions HTTP/1.1\r\nHost: s\r\n${token}\r\n\r\n`)
+  const headers = `Host: s\r\nAuthorization: Bearer ${API_TOKEN}\r\nConnection: close`
+  const raw = speak(gateway.port, `GET /api/child-sessions HTTP/1.1\r\n${headers}\r\n\r\n`)
   await begun(2)
   for (let beat = 0; beat < 20; beat += 1) clock.advance(30_000)
   answered.resolve({ children: [] })

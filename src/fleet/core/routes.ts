@@ -116,7 +116,7 @@ export const fleetRoutes = {
     method: "POST",
     path: "/api/sandbox/:session/bootstrap-website",
     access: "change",
-    doc: "`{template?, directory?, waitSeconds?}`: installs a website's packages and runs its dev server; answers with `containerUrl`",
+    doc: "`{template?, directory?, waitSeconds?}`: installs a website's packages and runs its dev server on port 3000, or on a free port if 3000 is taken; answers with `port` and `containerUrl`",
   },
   "restart-dev-server": {
     method: "POST",

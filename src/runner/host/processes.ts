@@ -23,10 +23,13 @@ export const parseStat = (text: string): ProcessRow | undefined => {
   const pid = Number.parseInt(text, 10)
   const fields = statFields(text)
   const [state, parent] = fields
+  const threads = Number(fields[17])
   const startTime = Number(fields[19])
   if (!text.includes(")") || !Number.isInteger(pid) || !Number.isInteger(startTime))
     return undefined
-  return { pid, parent: Number(parent), startTime, isZombie: state === "Z" || state === "X" }
+  // The state is that of the first thread. While another thread lives, so do the process's files and ports.
+  const isZombie = (state === "Z" && !(threads > 1)) || state === "X"
+  return { pid, parent: Number(parent), startTime, isZombie }
 }
 
 export const readProcess = (pid: number): ProcessRow | undefined => {

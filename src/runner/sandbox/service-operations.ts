@@ -6,7 +6,7 @@ import { readRegularFile } from "../../lib/untrusted-files.ts"
 import type { SandboxHandlers } from "../../wire/operations/index.ts"
 import { ApiError } from "../gateway/api-error.ts"
 import { asApiErrors } from "./secret-operations.ts"
-import type { AppServices, ServiceView } from "./services/app-services.ts"
+import { type AppServices, FREE_PORT, type ServiceView } from "./services/app-services.ts"
 import { planWebsite, staticTemplate } from "./services/website.ts"
 import { pathOf, type Tunnels } from "./tunnels.ts"
 import { insideWorkspace, type Owner, writeNewFile } from "./workspace-files.ts"
@@ -23,7 +23,6 @@ export interface ServiceOperationPorts {
 
 const PREVIEW = "preview"
 const WEBSITE = "web"
-const WEBSITE_PORT = 3000
 const WAIT_SECONDS = 120
 const POLL_MS = 100
 const MANIFEST_BYTES = 1024 * 1024
@@ -74,7 +73,7 @@ export const serviceOperations = (ports: ServiceOperationPorts) => {
       if (typeof plan === "string") throw new ApiError(400, "bad-input", `directory: ${plan}`)
       await services.start({
         name: WEBSITE,
-        command: `export PORT="\${PORT:-${WEBSITE_PORT}}"; ${plan.command}`,
+        command: `export PORT="\${PORT:-$${FREE_PORT}}"; ${plan.command}`,
         cwd: directory,
         port: undefined,
       })

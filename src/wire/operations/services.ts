@@ -84,7 +84,7 @@ export const operations = [
     name: "bootstrap-website",
     method: "POST",
     path: "/api/website",
-    doc: "Install a website's packages, run its dev server as the service `web`, and expose its port.",
+    doc: "Install a website's packages, run its dev server as the service `web`, and expose its port. The server gets PORT: 3000, or another port if a program uses 3000. `port` is where it listens.",
     tools: byCommand,
     input: z.object({
       directory: text("Folder of the website; default: the workspace").optional(),

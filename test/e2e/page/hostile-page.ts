@@ -22,10 +22,14 @@ export interface Aim {
 export const ATTACK = `async (aim) => {
   const settled = (act) => Promise.race([
     Promise.resolve().then(act).catch(() => "refused"),
+    // Sleep: an attempt that a browser leaves without an end counts as refused.
     new Promise((resolve) => setTimeout(resolve, 4000, "refused")),
   ])
   const grab = (windowLike) => {
     try { return windowLike.localStorage.getItem("key") ?? undefined } catch { return undefined }
+  }
+  const hasEmptyPage = (windowLike) => {
+    try { return windowLike.location.href === "about:blank" } catch { return false }
   }
   const framed = (url) => new Promise((resolve) => {
     const frame = document.createElement("iframe")
@@ -52,7 +56,11 @@ export const ATTACK = `async (aim) => {
     },
     storageOfWindow: async () => {
       const opened = open(aim.page + "/")
-      await new Promise((resolve) => setTimeout(resolve, 300))
+      // An empty window has the origin of this page until the other page is there.
+      while (opened && hasEmptyPage(opened)) {
+        // Sleep: a window of another origin reports no event.
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
       const found = opened ? grab(opened) : undefined
       opened?.close()
       return found === undefined ? "refused" : "got in"
@@ -76,8 +84,9 @@ export const ATTACK = `async (aim) => {
       Object.assign(field, { name: body.slice(0, -1) + ',"x":"', value: '"}' })
       form.append(field)
       document.body.append(frame, form)
+      const answered = new Promise((resolve) => { frame.onload = resolve })
       form.submit()
-      await new Promise((resolve) => setTimeout(resolve, 300))
+      await answered
       return "sent"
     },
     approveBySocket: () => opens(

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { type KeyBroker, startKeyBroker } from "../../../src/runner/broker/key-broker.ts"
 import type { Upstream } from "../../../src/runner/broker/upstreams.ts"
 import { silentLog } from "../../kit/log.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const TOKEN = "broker-token-of-this-boot"
 const KEY = "sk-the-real-key-of-the-provider"
@@ -129,7 +130,7 @@ describe("a model call through the broker", () => {
     const controller = new AbortController()
     const response = call(broker, "/openai/chat/completions", { signal: controller.signal })
     response.catch(() => {})
-    while (provider.seen.length === 0) await Bun.sleep(5)
+    await untilTrue(() => provider.seen.length > 0, "the call at the provider")
     controller.abort()
     await aborted.promise
   })

@@ -262,7 +262,7 @@ describe("ambiguous messages", () => {
       `GET /vscode/ HTTP/1.1\r\nHost: a@b\r\nCookie: ${cookie}\r\n\r\n`,
     "no host": () => `GET /vscode/ HTTP/1.1\r\nCookie: ${cookie}\r\n\r\n`,
     "an absolute address": () =>
-      `GET http://s/vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`,
+      `GET http://s/vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`,
     "two authorizations": () =>
       `${post("Authorization: Bearer a", "Authorization: Bearer b")}\r\n\r\n`,
     "a connection that names the length": () =>
@@ -276,8 +276,10 @@ describe("ambiguous messages", () => {
       `${post(...Array.from({ length: 200 }, (_, at) => `X-${at}: 1`))}\r\n\r\n`,
     "an address without an end": () =>
       `GET /vscode/${"a".repeat(20_000)} HTTP/1.1\r\nHost: s\r\n\r\n`,
-    CONNECT: () => `CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n`,
-    TRACE: () => `TRACE /vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`,
+    CONNECT: () =>
+      `CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\nConnection: close\r\n\r\n`,
+    TRACE: () =>
+      `TRACE /vscode/ HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`,
   }
   test.each(Object.keys(heads))(
     "an ambiguous or malformed head is refused with one response: %s",
@@ -312,7 +314,8 @@ describe("ambiguous messages", () => {
   test("a trailer does not become a header of the backend's request", async () => {
     seen = []
     const body = "5\r\nhello\r\n0\r\nGateway-User: root\r\n\r\n"
-    const answer = await speak(gateway.port, `${post("Transfer-Encoding: chunked")}\r\n\r\n${body}`)
+    const head = post("Transfer-Encoding: chunked", "Connection: close")
+    const answer = await speak(gateway.port, `${head}\r\n\r\n${body}`)
     expect(statusOf(answer)).toBe(200)
     expect(seen).toHaveLength(1)
     expect(seen[0]?.headers.get("gateway-user")).toBeNull()
@@ -320,7 +323,8 @@ describe("ambiguous messages", () => {
 
   test("1000 requests in one packet get 1000 responses", async () => {
     const one = `GET /health HTTP/1.1\r\nHost: s\r\n\r\n`
-    const answer = await speak(gateway.port, one.repeat(1000))
+    const last = `GET /health HTTP/1.1\r\nHost: s\r\nConnection: close\r\n\r\n`
+    const answer = await speak(gateway.port, one.repeat(999) + last)
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1000)
   })
 })
@@ -421,8 +425,9 @@ describe("a page of another site", () => {
 
   test("a page of another site cannot POST with the person's cookie", async () => {
     const head = ["POST /t/app/x HTTP/1.1", "Host: sandbox.example", `Cookie: ${cookie}`]
+    const rest = ["Content-Length: 0", "Connection: close", "", ""]
     const post = (origin: string) =>
-      speak(gateway.port, [...head, `Origin: ${origin}`, "Content-Length: 0", "", ""].join("\r\n"))
+      speak(gateway.port, [...head, `Origin: ${origin}`, ...rest].join("\r\n"))
     expect(statusOf(await post("https://evil.example"))).toBe(403)
     expect(statusOf(await post("https://sandbox.example"))).toBe(200)
   })

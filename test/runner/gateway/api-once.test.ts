@@ -5,6 +5,7 @@ import type { Caller } from "../../../src/runner/gateway/api.ts"
 import { createOnce } from "../../../src/runner/gateway/idempotency.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { API_TOKEN, startTestGateway, type TestGateway } from "./kit.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 type Fields = Record<string, unknown>
 
@@ -52,7 +53,7 @@ describe("idempotency keys", () => {
     const { promise, resolve } = Promise.withResolvers<Fields>()
     answer = () => promise
     const both = [spawn("k3", task), spawn("k3", task)]
-    while (asked.length === 0) await Bun.sleep(1)
+    await untilTrue(() => asked.length > 0, "the first call")
     resolve({ childSessionId: "s3" })
     const bodies = await Promise.all((await Promise.all(both)).map((response) => response.json()))
     expect(bodies).toEqual([{ childSessionId: "s3" }, { childSessionId: "s3" }])

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto"
 import { brotliCompressSync, gzipSync } from "node:zlib"
 import { createTerminals } from "../../../src/runner/sandbox/terminals.ts"
-import { systemClock } from "../../../src/lib/clock.ts"
+import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import {
   type Gateway,
   type GatewayOptions,
@@ -53,16 +53,7 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
     },
     announceTunnels: (tunnels) => void announced.push(tunnels),
     workspace: undefined,
-    terminal: {
-      terminals: createTerminals({
-        workDir: "/",
-        environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
-        user: undefined,
-        clock: systemClock,
-        command: ["bash", "--norc"],
-      }),
-      files: new Map([["terminal/index.html", emptyPage]]),
-    },
+    terminal: testTerminals(systemClock),
     request: async () => ({}),
     notify: () => {},
     services: unusedServices(),
@@ -70,6 +61,17 @@ export const startTestGateway = (change: Partial<GatewayOptions> = {}): TestGate
   })
   return { ...gateway, url: `http://127.0.0.1:${gateway.port}`, log: lines, announced, memory }
 }
+
+export const testTerminals = (clock: Clock): NonNullable<GatewayOptions["terminal"]> => ({
+  terminals: createTerminals({
+    workDir: "/",
+    environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
+    user: undefined,
+    clock,
+    command: ["bash", "--norc"],
+  }),
+  files: new Map([["terminal/index.html", emptyPage]]),
+})
 
 /** For tests that call no operation on services: creating real ones for each gateway would cost time. */
 const unusedServices = (): GatewayOptions["services"] => {
@@ -144,15 +146,17 @@ export const api = (
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
 
-/** Sends raw bytes and returns everything received until the connection closes or is silent for `quietMs`. */
-export const speak = (port: number, text: string | Uint8Array, quietMs = 300): Promise<string> =>
+/**
+ * Sends raw bytes and returns everything received until the gateway closes the connection. A request that does not make it close says
+ * `Connection: close`; for an upgrade, `isWhole` tells when everything has come.
+ */
+export const speak = (
+  port: number,
+  text: string | Uint8Array,
+  isWhole: (received: string) => boolean = () => false,
+): Promise<string> =>
   new Promise((resolve, reject) => {
     let got = ""
-    let quiet: Timer | undefined
-    const finish = () => {
-      clearTimeout(quiet)
-      resolve(got)
-    }
     Bun.connect({
       hostname: "127.0.0.1",
       port,
@@ -160,14 +164,10 @@ export const speak = (port: number, text: string | Uint8Array, quietMs = 300): P
         open: (socket) => void socket.write(text),
         data: (socket, bytes) => {
           got += bytes.toString("latin1")
-          clearTimeout(quiet)
-          quiet = setTimeout(() => {
-            socket.terminate()
-            finish()
-          }, quietMs)
+          if (isWhole(got)) socket.terminate()
         },
-        close: finish,
-        error: finish,
+        close: () => resolve(got),
+        error: () => resolve(got),
       },
     }).catch(reject)
   })

@@ -5,6 +5,7 @@ import { type WebSocket as ServerSocket, WebSocketServer, WebSocket } from "ws"
 import { createAuth } from "../../../src/runner/gateway/auth.ts"
 import type { GatewayOptions } from "../../../src/runner/gateway/gateway.ts"
 import { parseRequestHead } from "../../../src/runner/gateway/http/head.ts"
+import { untilStill } from "../../kit/until-still.ts"
 import {
   api,
   logIn,
@@ -278,7 +279,9 @@ test("after the backend's own close frame no second one is sent", async () => {
 test("a client that does not read is dropped without waiting", async () => {
   const backendEnded = Promise.withResolvers<void>()
   const block = Buffer.alloc(64 * 1024, 0)
+  let backend: Socket | undefined
   const port = await rawBackend((socket) => {
+    backend = socket
     socket.once("close", () => backendEnded.resolve())
     const pour = () => {
       while (socket.write(block));
@@ -290,8 +293,7 @@ test("a client that does not read is dropped without waiting", async () => {
   const token = { headers: { authorization: `Bearer ${makeToken()}` } }
   const metrics = async () => (await fetch(`${gateway.url}/metrics`, token)).text()
   expect(await metrics()).toContain("sandpiper_gateway_websockets 1\n")
-  // Wait until every buffer between the backend and the client is full.
-  await Bun.sleep(300)
+  await untilStill(() => backend?.bytesWritten, "full buffers between the backend and the client")
   gateway.afterRestore(SECRET)
   await backendEnded.promise
   expect(await metrics()).toContain("sandpiper_gateway_websockets 0\n")

@@ -1,7 +1,8 @@
 /** The routes of services: who may call them, and what they do to real processes. */
 import { afterEach, beforeEach, expect, test } from "bun:test"
-import { readFile } from "node:fs/promises"
+import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { untilTrue } from "../../kit/until-true.ts"
 import { createTestServices, type TestServices } from "../sandbox/services/kit.ts"
 import {
   API_TOKEN,
@@ -37,6 +38,8 @@ interface Website {
 }
 const json = async (answer: Promise<Response>): Promise<Website> =>
   JSON.parse(await (await answer).text())
+
+const pageAt = async (port: number) => (await fetch(`http://127.0.0.1:${port}/`)).text()
 
 test("a service is started, listed, exposed and stopped over HTTP", async () => {
   const started = await call("POST", "/api/services", { name: "a", command: "exec sleep 1000" })
@@ -86,14 +89,18 @@ test("a page of another site cannot start a service with a person's cookie", asy
 test("the log stream begins with the last lines and continues with new ones", async () => {
   await call("POST", "/api/services", {
     name: "a",
-    command: "echo first; while sleep 0.05; do echo tick; done",
+    command: "echo first; until [ -e go ]; do sleep 0.02; done; echo tick; exec sleep 1000",
   })
-  await Bun.sleep(100)
+  await untilTrue(
+    async () => String(await kit.services.logOf("a")?.tail(100)) === "first\n",
+    "the first line in the log",
+  )
   const stream = await call("GET", "/api/logs/a")
   expect(stream.headers.get("content-type")).toBe("text/event-stream")
   let text = ""
   for await (const bytes of stream.body ?? []) {
     text += Buffer.from(bytes).toString()
+    if (text.includes('"initial"')) await writeFile(join(kit.root, "go"), "")
     if (text.includes('"append"')) break
   }
   const events = text
@@ -101,7 +108,7 @@ test("the log stream begins with the last lines and continues with new ones", as
     .filter(Boolean)
     .map((event) => JSON.parse(event.slice("data: ".length)))
   expect(events[0]).toMatchObject({ type: "initial" })
-  expect(events[0].content).toStartWith("first\n")
+  expect(events[0].content).toBe("first\n")
   expect(events[1]).toEqual({ type: "append", content: "tick\n" })
   expect((await call("GET", "/api/logs/b")).status).toBe(404)
   expect((await call("POST", "/api/logs/a")).status).toBe(405)
@@ -109,17 +116,61 @@ test("the log stream begins with the last lines and continues with new ones", as
 
 test("a website is created from the template, served, exposed, and served again after a restart", async () => {
   const made = await json(call("POST", "/api/website", { directory: "site", template: "static" }))
-  expect(made).toMatchObject({ service: { name: "web" }, port: 3000 })
+  expect(made).toMatchObject({ service: { name: "web" }, port: kit.usualPort })
   expect(made.containerUrl).toBe("http://127.0.0.1:9000/t/preview/")
-  expect(await (await fetch("http://127.0.0.1:3000/")).text()).toContain("New website")
-  expect((await fetch("http://127.0.0.1:3000/none")).status).toBe(404)
+  expect(await pageAt(made.port)).toContain("New website")
+  expect((await fetch(`http://127.0.0.1:${made.port}/none`)).status).toBe(404)
   const again = await json(call("POST", "/api/website/restart"))
-  expect(again.port).toBe(3000)
+  expect(again.port).toBe(kit.usualPort)
   expect(again.service.pid).not.toBe(made.service.pid)
   expect(await readFile(join(kit.root, "site/package.json"), "utf8")).toContain("server.js")
   const twice = await call("POST", "/api/website", { directory: "site", template: "static" })
   expect(twice.status).toBe(400)
   expect(await twice.text()).toContain("exists already")
+})
+
+test("a website whose usual port is taken gets a free port, which a restart keeps and a new order of the website too", async () => {
+  const other = Bun.serve({
+    port: kit.usualPort,
+    hostname: "127.0.0.1",
+    fetch: () => new Response("another program"),
+  })
+  try {
+    const made = await json(call("POST", "/api/website", { directory: "site", template: "static" }))
+    expect(made.port).toBeNumber()
+    expect(made.port).not.toBe(kit.usualPort)
+    expect(await pageAt(made.port)).toContain("New website")
+    expect(await pageAt(kit.usualPort)).toBe("another program")
+    const exposed = await (await call("GET", "/api/services")).json()
+    expect(exposed).toMatchObject({ exposedPort: made.port })
+    const again = await json(call("POST", "/api/website/restart"))
+    expect(again.port).toBe(made.port)
+    expect(again.service.pid).not.toBe(made.service.pid)
+    expect(await pageAt(again.port)).toContain("New website")
+    const replaced = await json(call("POST", "/api/website", { directory: "site" }))
+    expect(replaced.port).toBe(made.port)
+    expect(await pageAt(replaced.port)).toContain("New website")
+  } finally {
+    await other.stop(true)
+  }
+})
+
+test("a website whose port another program takes between two starts continues on a free port", async () => {
+  const made = await json(call("POST", "/api/website", { directory: "site", template: "static" }))
+  expect(await (await call("DELETE", "/api/services/web")).json()).toEqual({ ok: true })
+  const other = Bun.serve({
+    port: made.port,
+    hostname: "127.0.0.1",
+    fetch: () => new Response("another program"),
+  })
+  try {
+    const again = await json(call("POST", "/api/website/restart"))
+    expect(again.port).toBeNumber()
+    expect(again.port).not.toBe(made.port)
+    expect(await pageAt(again.port)).toContain("New website")
+  } finally {
+    await other.stop(true)
+  }
 })
 
 test("a folder that is not a website is refused with what to do", async () => {

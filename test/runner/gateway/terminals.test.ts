@@ -1,9 +1,16 @@
-/** Terminals over real sockets and a real PTY: shells, replay, flow control, limits, and who may use them. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
-import { existsSync } from "node:fs"
+/**
+ * Terminals over real sockets and a real PTY: shells, replay, flow control, limits, and who may use them. The tests share one gateway;
+ * each opens its own terminals, and they are closed after each test.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { WebSocket } from "ws"
-import { logIn, startTestGateway, type TestGateway } from "./kit.ts"
+import { createManualClock } from "../../kit/clock.ts"
+import { untilStill } from "../../kit/until-still.ts"
 import { untilTrue } from "../../kit/until-true.ts"
+import { logIn, startTestGateway, type TestGateway, testTerminals } from "./kit.ts"
 
 let gateway: TestGateway
 let cookie = ""
@@ -13,11 +20,11 @@ beforeAll(async () => {
   gateway = startTestGateway()
   cookie = await logIn(gateway, "/terminal/")
 })
-afterAll(async () => {
-  for (const socket of open) socket.terminate()
+afterEach(async () => {
+  for (const socket of open.splice(0)) socket.terminate()
   for (const { id } of await list()) await call("DELETE", id)
-  await gateway.stop()
 })
+afterAll(() => gateway.stop())
 
 const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   fetch(`${gateway.url}/terminal/${path}`, {
@@ -28,8 +35,12 @@ const call = (method: string, path: string, body?: unknown, headers: Record<stri
 const list = async () =>
   ((await (await call("GET", "list")).json()) as { terminals: { id: string; cols: number }[] })
     .terminals
-const create = async () => {
-  const response = await call("POST", "new", { cols: 100, rows: 30 })
+const create = async (headers: Record<string, string> = {}, at = gateway.url) => {
+  const response = await fetch(`${at}/terminal/new`, {
+    method: "POST",
+    headers: { cookie, ...headers },
+    body: JSON.stringify({ cols: 100, rows: 30 }),
+  })
   expect(response.status).toBe(201)
   return ((await response.json()) as { id: string }).id
 }
@@ -42,21 +53,21 @@ interface View {
   readonly seen: (pattern: string | RegExp) => Promise<void>
   readonly closed: Promise<{ code: number; reason: string }>
 }
-const view = async (id: string, keep = true): Promise<View> => {
-  const socket = new WebSocket(
-    `${gateway.url.replace("http", "ws")}/terminal/ws?id=${id}`,
-    ["tty"],
-    {
-      headers: { cookie, origin: gateway.url },
-    },
-  )
+const view = async (
+  id: string,
+  headers: Record<string, string> = {},
+  at = gateway.url,
+): Promise<View> => {
+  const socket = new WebSocket(`${at.replace("http", "ws")}/terminal/ws?id=${id}`, ["tty"], {
+    headers: { cookie, origin: at, ...headers },
+  })
   open.push(socket)
   let text = ""
   let bytes = 0
   socket.on("message", (data: Buffer) => {
     if (data[0] !== 48) return
     bytes += data.length - 1
-    if (keep) text += data.subarray(1).toString("latin1")
+    text += data.subarray(1).toString("latin1")
   })
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.on("close", (code, reason) => resolve({ code, reason: String(reason) }))
@@ -110,10 +121,10 @@ test("a second view of the same shell gets a reset, the output so far, then what
 
 test("a view that joins in the middle of a full-screen program gets its modes before the kept output", async () => {
   const id = await create()
-  const first = await view(id, false)
+  const first = await view(id)
   first.type(String.raw`printf '\033[?1049h\033[?1002h'; seq 1 300000; sleep 60` + "\r")
-  await untilTrue(() => first.bytes() >= 2_000_000, "output of 2 MB")
-  await Bun.sleep(300)
+  await first.seen("\n300000\r\n")
+  expect(first.bytes()).toBeGreaterThanOrEqual(2_000_000)
   const second = await view(id)
   await second.seen("300000")
   expect(second.text()).toStartWith("\u001Bc\u001B[?1049h\u001B[?1002h")
@@ -130,24 +141,38 @@ test("mouse reports of a killed program are switched off, so that the shell read
 })
 
 test("a viewer that does not read stops the program, and every byte arrives when it reads again", async () => {
-  const id = await create()
-  const { type, seen, socket, bytes } = await view(id)
-  type("stty raw -echo; echo ready-$((1+1))\r")
-  await seen("ready-2")
-  socket.pause()
-  // With pauses: the kernel stops the program late on a busy machine, and what it writes until then must fit into the ring.
-  const forty = "for i in {1..20}; do head -c 2000000 /dev/zero | tr '\\0' x; sleep 0.04; done"
-  // The shell computes the last word: the echo of the command line does not contain it.
-  type(`${forty}; echo; echo END-$((2+3))\r`)
-  // Far below the five seconds after which a viewer that takes nothing is skipped, also on a busy machine.
-  await Bun.sleep(300)
-  const rss = process.memoryUsage.rss()
-  await Bun.sleep(500)
-  expect(process.memoryUsage.rss() - rss).toBeLessThan(20_000_000)
-  socket.resume()
-  await seen("END-5")
-  expect(bytes()).toBeGreaterThan(40_000_000)
-  await call("DELETE", id)
+  // The test's own clock: a viewer that takes nothing is skipped after five seconds, and a busy machine can need more.
+  const clock = createManualClock()
+  const own = startTestGateway({ terminal: testTerminals(clock) })
+  const folder = mkdtempSync(join(tmpdir(), "terminals-"))
+  const progress = join(folder, "progress")
+  try {
+    const headers = { cookie: await logIn(own, "/terminal/") }
+    const id = await create(headers, own.url)
+    const { type, seen, socket, bytes } = await view(id, headers, own.url)
+    type("stty raw -echo; echo ready-$((1+1))\r")
+    await seen("ready-2")
+    socket.pause()
+    // With pauses: the kernel stops the program late on a busy machine, and what it writes until then must fit into the ring.
+    const two = "head -c 2000000 /dev/zero | tr '\\0' x"
+    const forty = `for i in {1..20}; do ${two}; echo $i > ${progress}; sleep 0.04; done`
+    // The shell computes the last word: the echo of the command line does not contain it.
+    type(`${forty}; echo; echo END-$((2+3))\r`)
+    const done = () => (existsSync(progress) ? readFileSync(progress, "utf8").trim() : "")
+    await untilStill(done, "program that is stopped")
+    const rss = process.memoryUsage.rss()
+    await untilStill(done, "program that stays stopped")
+    expect(Number(done())).toBeLessThan(20)
+    expect(process.memoryUsage.rss() - rss).toBeLessThan(20_000_000)
+    socket.resume()
+    await seen("END-5")
+    expect(done()).toBe("20")
+    expect(bytes()).toBeGreaterThan(40_000_000)
+    await fetch(`${own.url}/terminal/${id}`, { method: "DELETE", headers })
+  } finally {
+    await own.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 test("a pause of the client holds the output back, and a resume lets it continue", async () => {
@@ -155,10 +180,19 @@ test("a pause of the client holds the output back, and a resume lets it continue
   const { type, seen, socket, bytes } = await view(id)
   await seen(/[#$] $/)
   socket.send(Buffer.from("2"))
-  type("echo while-paused-$((3+3))\r")
-  await Bun.sleep(300)
+  // The gateway has read the pause, and this view has received what was sent before it.
+  const exchanged = async () => {
+    const pong = Promise.withResolvers<void>()
+    socket.once("pong", () => pong.resolve())
+    socket.ping()
+    await pong.promise
+  }
+  await exchanged()
   const before = bytes()
-  await Bun.sleep(100)
+  const other = await view(id)
+  type("echo while-paused-$((3+3))\r")
+  await other.seen("while-paused-6")
+  await exchanged()
   expect(bytes()).toBe(before)
   socket.send(Buffer.from("3"))
   await seen("while-paused-6")
@@ -204,9 +238,12 @@ test("all output of a shell arrives if the shell exits right after it", async ()
 
 test("a program that a shell has left behind does not keep its terminal open", async () => {
   const id = await create()
-  const { type, closed } = await view(id)
-  type("(trap '' HUP; sleep 20 &); exit 4\r")
+  const { type, closed, text } = await view(id)
+  type("(trap '' HUP; sleep 1000 & echo left=$!.); exit 4\r")
   expect(await closed).toEqual({ code: 1000, reason: "the shell has ended: exit code 4" })
+  const left = Number(/left=(\d+)\./.exec(text())?.[1])
+  expect(existsSync(`/proc/${left}`)).toBe(true)
+  process.kill(left, "SIGKILL")
 })
 
 test("closing a terminal ends its programs, also those that ignore the hangup", async () => {

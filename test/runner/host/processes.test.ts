@@ -17,6 +17,7 @@ import {
   signalProcess,
 } from "../../../src/runner/host/processes.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const numbers = (from: number) => Array.from({ length: 30 }, (_, index) => from + index).join(" ")
 
@@ -26,8 +27,15 @@ describe("/proc/<pid>/stat", () => {
     expect(parseStat(line)).toEqual({ pid: 42, parent: 7, startTime: 117, isZombie: false })
   })
 
-  test("a zombie is recognised", () => {
-    expect(parseStat(`42 (x) Z 7 ${numbers(100)}`)?.isZombie).toBe(true)
+  test("a process is a zombie when its last thread has ended", () => {
+    const withThreads = (count: number) => {
+      const fields = numbers(100).split(" ")
+      fields[15] = String(count)
+      return parseStat(`42 (x) Z 7 ${fields.join(" ")}`)
+    }
+    expect(withThreads(1)).toEqual({ pid: 42, parent: 7, startTime: 117, isZombie: true })
+    expect(withThreads(0)?.isZombie).toBe(true)
+    expect(withThreads(2)?.isZombie).toBe(false)
   })
 
   test("a malformed stat line gives no process", () => {
@@ -103,7 +111,7 @@ describe("daemons", () => {
     })
     await child.exited
     const find = () => carriersOf("TEST_MARK", value, listProcesses())
-    for (let left = 100; find().length < 2 && left > 0; left -= 1) await Bun.sleep(20)
+    await untilTrue(() => find().length >= 2, "the daemon and its child")
     expect(descendantsOf(process.pid, listProcesses()).some((row) => find().includes(row))).toBe(
       false,
     )

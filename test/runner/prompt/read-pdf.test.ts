@@ -29,20 +29,18 @@ const pdf = (bytes: number): Uint8Array => {
   return Buffer.from(text + table + end, "latin1")
 }
 
-/** The error message, and the longest time for which the event loop was blocked. */
+/** The error message, and how often a timer of the event loop ran meanwhile. */
 const failing = async (reading: Promise<unknown>) => {
-  let longest = 0
-  let last = performance.now()
+  let beats = 0
   const beat = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last)
-    last = performance.now()
+    beats += 1
   }, 5)
   const why = await reading.then(
     () => "it did not fail",
     (error: Error) => error.message,
   )
   clearInterval(beat)
-  return { why, longest }
+  return { why, beats }
 }
 
 test("the text of a page is read", async () => {
@@ -50,9 +48,10 @@ test("the text of a page is read", async () => {
 })
 
 test("a PDF that takes too long fails without blocking the event loop", async () => {
-  const { why, longest } = await failing(reader({ limitMs: 1500 })(pdf(40_000_000)))
+  const { why, beats } = await failing(reader({ limitMs: 1500 })(pdf(40_000_000)))
   expect(why).toBe("reading it took too long")
-  expect(longest).toBeLessThan(1000)
+  // A blocked event loop runs it once or twice.
+  expect(beats).toBeGreaterThan(10)
 })
 
 test("a PDF that needs too much memory fails", async () => {

@@ -24,7 +24,12 @@ beforeAll(async () => {
   await writeFile(join(copy, "tsconfig.json"), JSON.stringify({ compilerOptions, files }))
 })
 
-afterAll(() => rm(copy, { recursive: true, force: true }))
+const services = createTestServices()
+
+afterAll(async () => {
+  await services.end()
+  await rm(copy, { recursive: true, force: true })
+})
 
 const compile = async (): Promise<string> => {
   const { stdout } = await execa(join(root, "node_modules/.bin/tsc"), ["-p", copy], {
@@ -67,7 +72,7 @@ const handlers = createSandboxOperations({
     announce: () => {},
   }),
   isListening: async () => true,
-  services: createTestServices().ports,
+  services: services.ports,
   workspace: undefined,
 })
 

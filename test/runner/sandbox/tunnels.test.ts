@@ -184,7 +184,7 @@ describe("the host of a tunnel", () => {
     expect(response.headers.get("set-cookie")).toContain("Secure; SameSite=None; Partitioned")
   })
   test("a tunnel's host does not redirect to another host", async () => {
-    const head = `GET //evil.example/?token=${makeToken()} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\n\r\n`
+    const head = `GET //evil.example/?token=${makeToken()} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/html\r\nConnection: close\r\n\r\n`
     const answer = await speak(gateway.port, head)
     expect(statusOf(answer)).toBe(400)
     expect(answer).not.toContain("evil")

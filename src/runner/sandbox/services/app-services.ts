@@ -1,6 +1,7 @@
 /** Services that the agent or a client starts by name: dev servers, workers, databases. Each is a supervised shell command. */
 import { join } from "node:path"
 import type { Clock } from "../../../lib/clock.ts"
+import { freePortLike } from "../../../lib/free-port.ts"
 import { createInOrder } from "../../../lib/in-order.ts"
 import type { Log } from "../../../lib/log.ts"
 import { ApiError } from "../../gateway/api-error.ts"
@@ -25,6 +26,8 @@ export interface AppServicesOptions {
   readonly clock: Clock
   readonly log: Log
   readonly policy?: ServicePolicy
+  /** The value of FREE_PORT if no other program uses this port. */
+  readonly usualPort?: number
 }
 
 export type ServiceStatus = "starting" | "running" | "restarting" | "failed" | "stopped"
@@ -65,6 +68,13 @@ const OWNER = "SANDPIPER_APP_SERVICES_OF"
 const NAME = "SANDPIPER_APP_SERVICE"
 const MOST_SERVICES = 128
 
+/**
+ * A command that names this variable gets a port that is free at each start: the one of its start before if that is free, at first
+ * the usual one. A sandbox can share the ports of its machine with others.
+ */
+export const FREE_PORT = "SANDPIPER_FREE_PORT"
+const USUAL_PORT = 3000
+
 interface Running {
   readonly spec: ServiceSpec
   readonly supervised: Supervised
@@ -75,6 +85,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
   const running = new Map<string, Running>()
   const logs = new Map<string, ServiceLog>()
   const queues = new Map<string, ReturnType<typeof createInOrder>>()
+  const givenPorts = new Map<string, number>()
 
   /** Starts and stops of one service run one after another. */
   const inOrder = <Result>(name: string, work: () => Promise<Result>): Promise<Result> => {
@@ -93,13 +104,22 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
   }
 
   /** Also processes that have left the group, such as daemons. */
-  const processesOf = (name: string) =>
-    carriersOf(NAME, name, carriersOf(OWNER, options.owner, listProcesses()))
+  const processesOfAll = () => carriersOf(OWNER, options.owner, listProcesses())
+  const processesOf = (name: string) => carriersOf(NAME, name, processesOfAll())
 
   const endProcesses = async (name: string): Promise<void> => {
+    // A process that is ending shows no environment, but has its ports for some moments more.
+    const known = processesOf(name)
     await running.get(name)?.supervised.stop()
     running.delete(name)
-    await endAll(() => processesOf(name), clock)
+    await endAll(() => [...known, ...processesOf(name)], clock)
+  }
+
+  const portFor = ({ name, command }: ServiceSpec): Readonly<Record<string, string>> => {
+    if (!command.includes(FREE_PORT)) return {}
+    const port = freePortLike(givenPorts.get(name) ?? options.usualPort ?? USUAL_PORT)
+    givenPorts.set(name, port)
+    return { [FREE_PORT]: String(port) }
   }
 
   const launch = async (spec: ServiceSpec): Promise<void> => {
@@ -114,6 +134,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
           env: {
             ...options.environment,
             ...(spec.port !== undefined && { PORT: String(spec.port) }),
+            ...portFor(spec),
             [OWNER]: options.owner,
             [NAME]: spec.name,
           },
@@ -220,10 +241,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
     resume: async () => {
       // Processes of services that this runner has started itself are kept.
       const kept = new Set([...running.keys()].flatMap(processesOf).map(({ pid }) => pid))
-      const stale = await endAll(
-        () => carriersOf(OWNER, options.owner, listProcesses()).filter(({ pid }) => !kept.has(pid)),
-        clock,
-      )
+      const stale = await endAll(() => processesOfAll().filter(({ pid }) => !kept.has(pid)), clock)
       if (stale > 0) options.log.warn("app-services.stale-ended", { processes: stale })
       for (const one of store.all()) {
         if (!one.wanted || running.has(one.name)) continue
@@ -236,6 +254,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
       }
     },
     suspend: async () => {
+      const known = processesOfAll()
       const names = [...running.keys()]
       await Promise.all(
         names.map((name) =>
@@ -245,7 +264,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
           }),
         ),
       )
-      await endAll(() => carriersOf(OWNER, options.owner, listProcesses()), clock)
+      await endAll(() => [...known, ...processesOfAll()], clock)
     },
   }
 }

@@ -57,7 +57,7 @@ export const watchDirectory = async (
     cancel ??= clock.after(COLLECT_MS, flush)
   }
 
-  const add = async (directoryPath: string): Promise<void> => {
+  const add = async (directoryPath: string, isNew = false): Promise<void> => {
     if (watched.has(directoryPath)) return
     if (watched.size >= MOST_DIRECTORIES) {
       isTruncated = true
@@ -75,16 +75,16 @@ export const watchDirectory = async (
     watched.set(directoryPath, { directory, watcher })
     if (!recursive) return
     for await (const entry of await opendir(directory.self)) {
-      if (entry.isDirectory() && !LEFT_OUT.has(entry.name)) {
-        await add(`${directoryPath}/${entry.name}`)
-      }
+      const child = `${directoryPath}/${entry.name}`
+      if (isNew) report(child)
+      if (entry.isDirectory() && !LEFT_OUT.has(entry.name)) await add(child, isNew)
     }
   }
-  /** A new directory may already have files in it when it is found. */
+  /** A new directory may already have files in it when it is found: they are reported too. */
   const addIfDirectory = async (parent: HeldDirectory, name: string, child: string) => {
     try {
       if (isClosed || watched.has(child)) return
-      if ((await lstat(parent.entry(name))).isDirectory()) await add(child)
+      if ((await lstat(parent.entry(name))).isDirectory()) await add(child, true)
     } catch {
       // It is gone again.
     }

@@ -2,13 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { createServer, type Server as HttpServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import { gzipSync } from "node:zlib"
 import { logIn, makeToken, speak, startTestGateway, statusOf, type TestGateway } from "../kit.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
 
 const MB = 1024 * 1024
 const events: string[] = []
+/** The open connections of the backend. */
+const kept = new Set<Socket>()
+/** Ends the connection of the response that is half sent. */
+let cutHalf = () => {}
 let backend: HttpServer
 let port = 0
 let gateway: TestGateway
@@ -62,7 +66,8 @@ beforeAll(async () => {
       case "/half":
         response.writeHead(200, { "content-length": "100" })
         response.write("half of it")
-        return void setTimeout(() => request.socket.destroy(), 20)
+        cutHalf = () => void request.socket.destroy()
+        return
       case "/until-close":
         return request.socket.end("HTTP/1.1 200 OK\r\nX-Old: 1\r\n\r\nuntil the end")
       case "/nonsense":
@@ -103,6 +108,10 @@ beforeAll(async () => {
   })
   // Short, so that the backend has closed kept connections when the gateway uses them again.
   backend.keepAliveTimeout = 50
+  backend.on("connection", (socket) => {
+    kept.add(socket)
+    socket.once("close", () => kept.delete(socket))
+  })
   backend.listen(0, "127.0.0.1")
   await new Promise((resolve) => backend.once("listening", resolve))
   port = (backend.address() as AddressInfo).port
@@ -142,15 +151,15 @@ test("a chunked request body arrives complete, and the next request on the conne
   const head = (path: string) => `${path} HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n`
   const answer = await speak(
     gateway.port,
-    `${head("POST /vscode/echo")}Transfer-Encoding: chunked\r\n\r\n${body}${head("GET /vscode/next")}\r\n`,
+    `${head("POST /vscode/echo")}Transfer-Encoding: chunked\r\n\r\n${body}${head("GET /vscode/next")}Connection: close\r\n\r\n`,
   )
   expect(answer).toContain('"size":6')
   expect(answer).toContain(`GET /next localhost:${port}`)
 })
 
 test("a chunked response arrives complete on a connection that is kept alive", async () => {
-  const one = `GET /vscode/chunks HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n\r\n`
-  const answer = await speak(gateway.port, one + one)
+  const one = `GET /vscode/chunks HTTP/1.1\r\nHost: s\r\nCookie: ${cookie}\r\n`
+  const answer = await speak(gateway.port, `${one}\r\n${one}Connection: close\r\n\r\n`)
   expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(2)
   expect(answer.match(/three/g)).toHaveLength(2)
 })
@@ -255,6 +264,7 @@ describe("a backend that fails", () => {
   test("a backend that closes in the middle of a response causes an error at the client", async () => {
     const response = await get("/half")
     expect(response.status).toBe(200)
+    cutHalf()
     expect(response.text()).rejects.toThrow()
   })
   test.each(["/nonsense", "/split", "/two-lengths", "/surprise"])(
@@ -272,7 +282,9 @@ describe("a backend that fails", () => {
   test("a request on a kept connection that the backend has closed is sent again over a new one", async () => {
     for (let round = 0; round < 5; round += 1) {
       expect((await get("/")).status).toBe(200)
-      await Bun.sleep(60)
+      expect(kept.size).toBeGreaterThan(0)
+      for (const socket of kept) socket.destroy()
+      await untilTrue(() => kept.size === 0, "the end of the kept connections")
     }
   })
 })

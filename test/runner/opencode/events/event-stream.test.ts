@@ -140,10 +140,10 @@ test("events are delivered in order, and an event with a durable copy only once"
 })
 
 test("onFirstEvent is called for each connection before its first event is delivered", async () => {
-  const { subscription, events, firsts, until } = start()
+  const { subscription, events, firsts, notices, until } = start()
   const first = await subscription(1)
   first.send(connected)
-  await Bun.sleep(50)
+  await until(() => notices.includes("subscribed"))
   expect(firsts).toEqual([])
   first.send(idle("s1"), idle("s2"))
   await until(() => events.length === 2)

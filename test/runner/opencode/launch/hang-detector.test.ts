@@ -16,8 +16,10 @@ const watch = async (replies: readonly (() => Promise<{ version: string }>)[]) =
   const health = () => (left.shift() ?? healthy)()
   const reason = waitUntilHung({ client: { health }, clock, everyMs: 5000, misses: 3 }, over.signal)
   for (let count = 0; count < replies.length; count += 1) {
+    // Sleep: yields, so that the detector waits for the clock.
     await Bun.sleep(0)
     clock.advance(5000)
+    // Sleep: yields, so that the detector reads the reply.
     await Bun.sleep(0)
   }
   over.abort()

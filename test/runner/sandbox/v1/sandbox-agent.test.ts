@@ -4,6 +4,7 @@ import { readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { type ProcessLogEntry, SandboxAgent, SandboxAgentError } from "sandbox-agent"
 import { makeControlToken } from "../../gateway/kit.ts"
+import { untilEqual, untilTrue } from "../../../kit/until-true.ts"
 import { otherUser, startV1Stage, type V1Stage } from "./kit.ts"
 
 let stage: V1Stage
@@ -26,6 +27,16 @@ const statusOf = async (work: Promise<unknown>): Promise<number> =>
     () => 200,
     (error: unknown) => (error instanceof SandboxAgentError ? error.status : -1),
   )
+
+/** A duration for `sleep` that no other test process uses. */
+const nap = (digit: number): string => `${digit}0000.${process.pid}`
+/** The processes on the machine that sleep for this duration. */
+const sleeping = (digit: number): number => {
+  const { stdout } = Bun.spawnSync(["ps", "-eo", "stat,args"])
+  const lines = stdout.toString().split("\n")
+  return lines.filter((line) => line.endsWith(`sleep ${nap(digit)}`) && !line.startsWith("Z"))
+    .length
+}
 
 describe("files through the SDK of sandbox-agent", () => {
   test("the SDK finds the server healthy", async () => {
@@ -123,11 +134,11 @@ describe("programs through the SDK of sandbox-agent", () => {
   test("a timeout ends the program with its children", async () => {
     const result = await sdk.runProcess({
       command: "sh",
-      args: ["-c", "sleep 98765 & sleep 98766"],
+      args: ["-c", `sleep ${nap(9)} & sleep ${nap(9)}`],
       timeoutMs: 200,
     })
     expect(result).toMatchObject({ exitCode: null, timedOut: true })
-    expect((await Bun.$`ps -eo args`.text()).includes("sleep 9876")).toBe(false)
+    expect(sleeping(9)).toBe(0)
   })
 
   test("output above the limit is cut and marked", async () => {
@@ -157,12 +168,12 @@ describe("background processes through the SDK of sandbox-agent", () => {
     const seen: ProcessLogEntry[] = []
     const following = await sdk.followProcessLogs(id, (entry) => void seen.push(entry))
     // Two entries of the log need two reads of the output.
-    while (!decoded(seen).includes("one")) await Bun.sleep(10)
+    await untilTrue(() => decoded(seen).includes("one"), "the first line")
     const input = Buffer.from("hey\n").toString("base64")
     expect(await sdk.sendProcessInput(id, { data: input, encoding: "base64" })).toEqual({
       bytesWritten: 4,
     })
-    while (!decoded(seen).includes("got hey")) await Bun.sleep(10)
+    await untilTrue(() => decoded(seen).includes("got hey"), "the answer to the input")
     expect(decoded(seen)).toBe("one\ngot hey\n")
     const after = await sdk.getProcessLogs(id, { since: seen[0]?.sequence ?? 0 })
     expect(decoded(after.entries)).toBe("got hey\n")
@@ -177,15 +188,11 @@ describe("background processes through the SDK of sandbox-agent", () => {
   test("killing a process also ends a descendant that has left its process group", async () => {
     const { id } = await sdk.createProcess({
       command: "sh",
-      args: ["-c", "setsid sleep 87654 & exec sleep 87655"],
+      args: ["-c", `setsid sleep ${nap(8)} & exec sleep ${nap(8)}`],
     })
-    while (!(await Bun.$`ps -eo args`.text()).includes("sleep 87654")) await Bun.sleep(10)
+    await untilEqual(() => sleeping(8), 2, "two processes")
     await sdk.killProcess(id)
-    expect(
-      await Bun.$`ps -eo stat,args | grep "sleep 8765" | grep -v grep | grep -v "^Z"`
-        .nothrow()
-        .text(),
-    ).toBe("")
+    expect(sleeping(8)).toBe(0)
   })
 
   test("a process with a terminal sees one and can be resized", async () => {
@@ -197,28 +204,23 @@ describe("background processes through the SDK of sandbox-agent", () => {
     await sdk.resizeProcessTerminal(id, { cols: 101, rows: 33 })
     await sdk.sendProcessInput(id, { data: Buffer.from("\n").toString("base64") })
     const log = async () => decoded((await sdk.getProcessLogs(id)).entries)
-    while (!(await log()).includes("33 101")) await Bun.sleep(20)
+    await untilTrue(async () => (await log()).includes("33 101"), "the size of the terminal")
     expect(await log()).toContain("/dev/pts/")
     await sdk.killProcess(id)
   })
 
   test("a killed server is started again, and its programs are ended", async () => {
-    await sdk.createProcess({ command: "sleep", args: ["76543"] })
-    while (!stage.storedProcesses().includes("76543")) await Bun.sleep(10)
+    const seconds = nap(7)
+    await sdk.createProcess({ command: "sleep", args: [seconds] })
+    await untilTrue(() => stage.storedProcesses().includes(seconds), "the stored process")
     const before = stage.supervisor.pid() ?? 0
     process.kill(before, "SIGKILL")
-    while (stage.supervisor.pid() === before) await Bun.sleep(10)
+    await untilTrue(() => stage.supervisor.pid() !== before, "the next server")
     const { processes } = await sdk.listProcesses()
     expect(processes.map(({ args, status, exitCode }) => ({ args, status, exitCode }))).toEqual([
-      { args: ["76543"], status: "exited", exitCode: null },
+      { args: [seconds], status: "exited", exitCode: null },
     ])
     expect(stage.supervisor.pid()).not.toBe(before)
-    const { stdout } = Bun.spawnSync(["ps", "-eo", "stat,args"])
-    expect(
-      stdout
-        .toString()
-        .split("\n")
-        .filter((line) => line.includes("sleep 76543") && !line.startsWith("Z")),
-    ).toEqual([])
+    expect(sleeping(7)).toBe(0)
   })
 })

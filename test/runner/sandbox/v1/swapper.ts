@@ -18,7 +18,7 @@ let swaps = 0
 for (let turn = 0; turn < Number(count); turn += 1) {
   const code = symbols.renameat2(AT_FDCWD, ptr(first), AT_FDCWD, ptr(second), RENAME_EXCHANGE)
   if (code === 0) swaps += 1
-  // Leaves the requests time between some of the swaps.
+  // Sleep: leaves the requests time between some of the swaps.
   if (turn % 10 === 0) Bun.sleepSync(0.2)
 }
 process.stdout.write(String(swaps))
