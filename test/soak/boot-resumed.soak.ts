@@ -144,7 +144,7 @@ test("after a restore during a turn the runner reconnects with fresh secrets and
   accepted = FRESH_TOKEN
   const from = agent.frames.length
   await otherBoot("second")
-  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await agent.until(() => agent.hellos.length === 2, "second hello")
   const [first, second] = agent.hellos
   expect(second?.epoch).toBe(first?.epoch ?? "")
   expect(second?.active).toMatchObject([{ messageId: "during", channelKey: "web:default" }])
@@ -242,7 +242,7 @@ test("a new JWT key after a restore invalidates old cookies while a waiting tool
   const echoed = new Promise((resolve) =>
     again.addEventListener("message", resolve, { once: true }),
   )
-  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await agent.until(() => agent.hellos.length === 2, "second hello")
   again.send("still here")
   expect(await echoed).toMatchObject({ data: "still here" })
 
@@ -261,7 +261,7 @@ test("a secrets file that cannot be used is logged and the runner keeps its secr
   await start({ RUNNER_SECRETS_FILE: file })
   await chmod(file, 0o644)
   await otherBoot("second")
-  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await agent.until(() => agent.hellos.length === 2, "second hello")
   expect(await booted.log()).toContain("chmod 600")
   await prompt("after")
 })
@@ -295,7 +295,7 @@ test("after hibernation and a restore the runner ends stale listeners, restarts 
   model.on("while", [text("It was plover.")])
   agent.say({ type: "prompt", messageId: "while", content: "@@while@@" })
   await otherBoot("second")
-  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await agent.until(() => agent.hellos.length === 2, "second hello")
   await completed("while")
   expect(await stale.exited).not.toBe(0)
   await booted.until(async () => (await service()) === "ready", "terminal")
@@ -319,11 +319,13 @@ test("after being frozen the runner reconnects, and frames of both sides arrive 
   })
   model.on("next", [text("And the next.")])
   agent.say({ type: "prompt", messageId: "next", content: "@@next@@" })
-  await Bun.sleep(37_000)
+  // Sleep: a process is taken for restored after 30 s without a turn of its event loop, counted from a check every 5 s.
+  await Bun.sleep(36_000)
   process.kill(pid, "SIGCONT")
-  await agent.until(() => agent.hellos.length === 2, "second hello", 15_000)
+  await agent.until(() => agent.hellos.length === 2, "second hello")
   await completed("next")
-  expect(await booted.log()).toMatch(/"why":"the runner was frozen for 3\d s"/)
+  const [, seconds] = /"why":"the runner was frozen for (\d+) s"/.exec(await booted.log()) ?? []
+  expect(Number(seconds)).toBeGreaterThanOrEqual(30)
   expect(answerOf("long")).toBe("Said while nobody listened.")
   expect(answerOf("next")).toBe("And the next.")
   expect([ends("long"), ends("next")]).toEqual([["end_turn"], ["end_turn"]])

@@ -10,6 +10,7 @@ import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
 import { firstTurn, openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const KILLS = 4
 const PIECES = Array.from(
@@ -63,6 +64,20 @@ afterAll(async () => {
 const words = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== "")
 const shown = (piece: number) => `document.body.innerText.includes("mark-${piece}")`
 
+/** The wheel scrolls for a while: resolves when the log has not moved for 30 frames of the browser. */
+const untilStill = `new Promise((resolve) => {
+  const log = document.querySelector("#log")
+  let last = log.scrollTop
+  let still = 0
+  const look = () => {
+    still = log.scrollTop === last ? still + 1 : 0
+    last = log.scrollTop
+    if (still === 30) resolve()
+    else requestAnimationFrame(look)
+  }
+  look()
+})`
+
 const wordsOnScreen = async (): Promise<readonly string[]> =>
   words(
     await page.evaluate<string>(
@@ -81,23 +96,18 @@ const storedWords = async (): Promise<readonly string[]> => {
 
 test("a page whose hub is killed four times during an answer stays logged in and shows every word of the hub once, also after a reload; the turn that is read stays where it is", async () => {
   await sendPrompt(page, "before")
-  while (runner.busy() === 0) await Bun.sleep(20)
+  await untilTrue(() => runner.busy() === 1, "turn of the first prompt")
   runner.work(1)
   await turnIsOver(page, "before")
   await sendPrompt(page, "tell me")
-  while (runner.busy() === 0) await Bun.sleep(20)
+  await untilTrue(() => runner.busy() === 1, "turn of the second prompt")
   runner.work(1)
   await until(page, shown(0))
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  // The wheel scrolls for a while.
-  let [turn, top] = await firstTurn(page)
-  for (let before = Number.NaN; before !== top;) {
-    before = top
-    await Bun.sleep(200)
-    ;[turn, top] = await firstTurn(page)
-  }
+  await page.evaluate(untilStill)
+  const [turn, top] = await firstTurn(page)
   for (let kill = 0; kill < KILLS; kill += 1) {
     hub.kill("SIGKILL")
     await hub.exited
