@@ -1,6 +1,7 @@
 /** A runner is killed and another takes over: it adopts the running OpenCode, or ends it with its descendants. */
 import { describe, expect, test } from "bun:test"
 import { startBusyTurn } from "../kit/busy-turn.ts"
+import { freePort } from "../kit/free-port.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
 import {
   createSandbox,
@@ -18,13 +19,11 @@ let agent: TestSessionAgent
 let sandbox: Sandbox
 let second: TestRunner
 
-const port = () => 20_000 + Math.floor(Math.random() * 10_000)
-
 /** Starts a runner to be killed; its gateway has a fixed port, as in a sandbox. */
 const startVictim = async (extra: Record<string, string> = {}) => {
   agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   sandbox = await createSandbox(agent)
-  Object.assign(sandbox.environment, { GATEWAY_PORT: String(port()), ...extra })
+  Object.assign(sandbox.environment, { GATEWAY_PORT: String(freePort()), ...extra })
   const victim = spawnRunner(sandbox)
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   return victim

@@ -113,6 +113,18 @@ const ends = (id: string) =>
     frame.type === "message.finalize" && frame.messageId === id ? [frame.reason] : [],
   )
 
+/** A command that ends when `release` is called. */
+const held = (name: string) => {
+  const file = join(sandbox.root, `release-${name}`)
+  return {
+    command: tool("bash", {
+      command: `until [ -e ${file} ]; do sleep 0.1; done`,
+      description: "takes a while",
+    }),
+    release: () => writeFile(file, ""),
+  }
+}
+
 const sleeps = (seconds: number) =>
   tool("bash", { command: `sleep ${seconds}`, description: "takes a while" })
 
@@ -131,7 +143,8 @@ test("after a restore during a turn the runner reconnects with fresh secrets and
     text("The word is heron."),
   ])
   await prompt("before")
-  model.on("during", [sleeps(8), text("Still here.")])
+  const during = held("during")
+  model.on("during", [during.command, text("Still here.")])
   agent.say({ type: "prompt", messageId: "during", content: "@@during@@" })
   await running("during")
 
@@ -154,6 +167,7 @@ test("after a restore during a turn the runner reconnects with fresh secrets and
 
   expect([await personWith(FIRST_KEY), await personWith(FRESH_KEY)]).toEqual([401, 200])
 
+  await during.release()
   await completed("during")
   expect(answerOf("during")).toBe("Still here.")
   model.on("after", [text("It was heron.")])
@@ -308,7 +322,8 @@ test("after hibernation and a restore the runner ends stale listeners, restarts 
 test("after being frozen the runner reconnects, and frames of both sides arrive once", async () => {
   await prepare()
   await start()
-  model.on("long", [sleeps(5), text("Said while nobody listened.")])
+  const long = held("long")
+  model.on("long", [long.command, text("Said while nobody listened.")])
   agent.say({ type: "prompt", messageId: "long", content: "@@long@@" })
   await running("long")
   const pid = booted.pid()
@@ -317,6 +332,7 @@ test("after being frozen the runner reconnects, and frames of both sides arrive 
     // A stopped process reacts only to SIGCONT.
     if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGCONT")
   })
+  await long.release()
   model.on("next", [text("And the next.")])
   agent.say({ type: "prompt", messageId: "next", content: "@@next@@" })
   // Sleep: a process is taken for restored after 30 s without a turn of its event loop, counted from a check every 5 s.

@@ -17,7 +17,7 @@ import {
   sessionAt,
   startServeProcess,
 } from "../kit/serve-process.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilTrue, WAIT_MS } from "../kit/until-true.ts"
 
 let place: Sandbox
 let browser: Browser | undefined
@@ -129,8 +129,8 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
     const terminal = await frameOf(page, "terminal")
     await typeUntil(terminal, join(workspace, `typed-${verb}.txt`))
     const preview = await frameOf(page, "preview")
-    await preview.getByText("Waders").waitFor({ timeout: 30_000 })
-    await preview.getByText("and plovers").waitFor({ timeout: 30_000 })
+    await preview.getByText("Waders").waitFor({ timeout: WAIT_MS })
+    await preview.getByText("and plovers").waitFor({ timeout: WAIT_MS })
     // A page of the agent has an origin of its own, apart from the terminal's.
     expect(new URL(preview.url()).host).toBe(`web--${new URL(terminal.url()).host}`)
   }
