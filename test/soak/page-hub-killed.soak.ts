@@ -9,7 +9,7 @@ import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
-import { firstTurn, openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
+import { firstTurn, openPage, sendPrompt, turnIsOver, until, untilStill } from "../kit/page.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 const KILLS = 4
@@ -64,20 +64,6 @@ afterAll(async () => {
 const words = (text: string): readonly string[] => text.split(/\s+/).filter((word) => word !== "")
 const shown = (piece: number) => `document.body.innerText.includes("mark-${piece}")`
 
-/** The wheel scrolls for a while: resolves when the log has not moved for 30 frames of the browser. */
-const untilStill = `new Promise((resolve) => {
-  const log = document.querySelector("#log")
-  let last = log.scrollTop
-  let still = 0
-  const look = () => {
-    still = log.scrollTop === last ? still + 1 : 0
-    last = log.scrollTop
-    if (still === 30) resolve()
-    else requestAnimationFrame(look)
-  }
-  look()
-})`
-
 const wordsOnScreen = async (): Promise<readonly string[]> =>
   words(
     await page.evaluate<string>(
@@ -106,7 +92,7 @@ test("a page whose hub is killed four times during an answer stays logged in and
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  await page.evaluate(untilStill)
+  await untilStill(page)
   const [turn, top] = await firstTurn(page)
   for (let kill = 0; kill < KILLS; kill += 1) {
     hub.kill("SIGKILL")
