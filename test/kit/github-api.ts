@@ -27,7 +27,7 @@ export interface GithubRepository {
   readonly pulls: GithubPull[]
 }
 
-/** An App whose installation tokens this GitHub accepts until they expire. */
+/** An App whose installation tokens this GitHub accepts until the test expires them. Their stated life is for the client. */
 export interface GithubApp {
   readonly id: string
   readonly publicKey: CryptoKey
@@ -87,7 +87,7 @@ export const startGithubApi = (
     )
   }
   const isAccepted = (bearer: string, call: string): boolean => {
-    const found = valid.find(({ token, expiresAt }) => token === bearer && Date.now() < expiresAt)
+    const found = valid.find(({ token }) => token === bearer)
     if (found) used.push(`${issued.indexOf(found) + 1} ${call}`)
     return found !== undefined || bearer === GITHUB_TOKEN
   }

@@ -173,6 +173,21 @@ export const firstTurn = (page: Page): Promise<readonly [turn: string, top: numb
     return [turn.dataset.turn, turn.getBoundingClientRect().top]
   })()`)
 
+/** The wheel scrolls for a while: resolves when the log has not moved for 30 frames of the browser. */
+export const untilStill = (page: Page): Promise<void> =>
+  page.evaluate(`new Promise((resolve) => {
+    const log = document.querySelector("#log")
+    let last = log.scrollTop
+    let still = 0
+    const look = () => {
+      still = log.scrollTop === last ? still + 1 : 0
+      last = log.scrollTop
+      if (still === 30) resolve()
+      else requestAnimationFrame(look)
+    }
+    look()
+  })`)
+
 /** Waits until an expression is true in the page. The page's policy forbids to evaluate text; the debugger may do it. */
 export const until = (page: Page, expression: string, limitMs = WAIT_MS): Promise<void> =>
   untilTrue(() => page.evaluate<boolean>(`Boolean(${expression})`), expression, limitMs)

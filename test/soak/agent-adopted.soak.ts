@@ -1,6 +1,7 @@
 /** A runner is killed and another takes over: it adopts the running OpenCode, or ends it with its descendants. */
 import { describe, expect, test } from "bun:test"
-import { startBusyTurn } from "../kit/busy-turn.ts"
+import { startBusyTurn, startHeldTurn } from "../kit/busy-turn.ts"
+import { freePort } from "../kit/free-port.ts"
 import { agentPid, processesOf } from "../kit/processes.ts"
 import {
   createSandbox,
@@ -12,19 +13,18 @@ import {
 } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { useStage } from "../kit/stage.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const stage = useStage()
 let agent: TestSessionAgent
 let sandbox: Sandbox
 let second: TestRunner
 
-const port = () => 20_000 + Math.floor(Math.random() * 10_000)
-
 /** Starts a runner to be killed; its gateway has a fixed port, as in a sandbox. */
 const startVictim = async (extra: Record<string, string> = {}) => {
   agent = stage.put(startTestSessionAgent({ config: scriptedConfig(stage.model()) }))
   sandbox = await createSandbox(agent)
-  Object.assign(sandbox.environment, { GATEWAY_PORT: String(port()), ...extra })
+  Object.assign(sandbox.environment, { GATEWAY_PORT: String(freePort()), ...extra })
   const victim = spawnRunner(sandbox)
   await agent.frame("agentStatus", ({ status }) => status === "idle")
   return victim
@@ -39,19 +39,22 @@ const finalize = (messageId: string) =>
 describe("a runner that is killed during a turn", () => {
   test("the next runner adopts the OpenCode of a killed runner, and the turn continues", async () => {
     const victim = await startVictim()
-    await busyTurn("carried", 6)
+    const release = await startHeldTurn({ agent, model: stage.model() }, "carried", sandbox)
     const pid = agentPid({ sandbox })
     victim.kill("SIGKILL")
     await victim.exited
     expect(agentPid({ sandbox })).toBe(pid)
 
     second = stage.put(await startRunner(agent, {}, { in: sandbox }))
+    const isAdopted = () => second.log.some((line) => line.includes("agent.adopted"))
+    await untilTrue(isAdopted, "the adoption of OpenCode")
+    await release()
     expect(await finalize("carried")).toMatchObject({
       reason: "end_turn",
       finalText: "carried is done",
     })
     expect(agentPid({ sandbox })).toBe(pid)
-    expect(second.log.some((line) => line.includes("agent.adopted"))).toBe(true)
+    expect(isAdopted()).toBe(true)
   })
 
   test("the next runner ends the OpenCode of a killed runner when its configuration differs", async () => {
@@ -69,6 +72,8 @@ describe("a runner that is killed during a turn", () => {
     )
     const left = processesOf({ sandbox }).map(({ pid }) => pid)
     expect(left.filter((pid) => old.includes(pid))).toEqual([])
+    // Also a command that the old OpenCode has started since then.
+    expect(left).toEqual([agentPid({ sandbox })])
   })
 
   test("the next runner ignores the stale record of an OpenCode that was killed with its runner", async () => {

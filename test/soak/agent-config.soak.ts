@@ -1,11 +1,12 @@
 /** New configurations while the agent runs: which ones wait for turns, restart OpenCode or are refused, and the replies. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { startBusyTurn } from "../kit/busy-turn.ts"
+import { startBusyTurn, startHeldTurn } from "../kit/busy-turn.ts"
 import { type Conversation, leaveEmpty, startConversation } from "../kit/conversation.ts"
 import { reply, startScriptedModel, text, tool } from "../kit/model.ts"
 import { agentPid } from "../kit/processes.ts"
 import { scriptedConfig } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
 import type { Inbound } from "../../src/wire/frames/index.ts"
 
 let c: Conversation
@@ -33,7 +34,7 @@ const idleFor = (messageId: string) =>
 const finalize = (messageId: string) =>
   c.agent.frames.find((frame) => frame.type === "message.finalize" && frame.messageId === messageId)
 
-const busyTurn = (messageId: string, seconds: number) => startBusyTurn(c, messageId, seconds)
+const heldTurn = (messageId: string) => startHeldTurn(c, messageId, c.runner.sandbox)
 
 describe("the first configuration", () => {
   test("the first configuration gets one reply, without a restart", () => {
@@ -86,11 +87,10 @@ describe("a prompt right after a configuration", () => {
   test("a prompt right after a second configuration that comes during the restart for the first runs with both", async () => {
     const pid = agentPid(c.runner)
     const words = "Answer like a godwit."
+    const launches = () => c.runner.log.filter((line) => line.includes('"to":"launching"')).length
+    const before = launches()
     c.agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
-    await c.agent.until(
-      () => c.runner.log.at(-1)?.includes('"to":"launching"') === true,
-      "the restart",
-    )
+    await untilTrue(() => launches() > before, "the restart")
     expect(await promptAfter("godwit", { instructions: [words] })).toContain(words)
     expect(agentPid(c.runner)).not.toBe(pid)
     await configure({ isOrchestrator: false, instructions: [] })
@@ -100,12 +100,13 @@ describe("a prompt right after a configuration", () => {
 describe("a configuration during a turn", () => {
   test("an equal configuration during a turn leaves the process and the turn unchanged", async () => {
     const pid = agentPid(c.runner)
-    await busyTurn("same", 2)
+    const release = await heldTurn("same")
     expect(await configure(scriptedConfig(c.model))).toMatchObject({
       success: true,
       restarted: false,
     })
     expect(finalize("same")).toBeUndefined()
+    await release()
     await idleFor("same")
     expect(finalize("same")).toMatchObject({ reason: "end_turn", finalText: "same is done" })
     expect(agentPid(c.runner)).toBe(pid)
@@ -113,8 +114,9 @@ describe("a configuration during a turn", () => {
 
   test("new instructions during a turn wait for its end and are applied without a restart", async () => {
     const pid = agentPid(c.runner)
-    await busyTurn("soft", 2)
+    const release = await heldTurn("soft")
     const replied = configure({ instructions: ["Always end with the word plover."] })
+    await release()
     await idleFor("soft")
     expect(finalize("soft")).toMatchObject({ reason: "end_turn", finalText: "soft is done" })
     expect(await replied).toMatchObject({ success: true, restarted: false })
@@ -128,8 +130,9 @@ describe("a configuration during a turn", () => {
   test("a configuration that needs a new process waits for the turn, restarts and gets one reply", async () => {
     const pid = agentPid(c.runner)
     const before = replies().length
-    await busyTurn("hard", 2)
+    const release = await heldTurn("hard")
     const replied = configure({ isOrchestrator: true })
+    await release()
     await idleFor("hard")
     expect(finalize("hard")).toMatchObject({ reason: "end_turn", finalText: "hard is done" })
     expect(await replied).toMatchObject({ success: true, restarted: true })
@@ -139,13 +142,14 @@ describe("a configuration during a turn", () => {
 
   test("a configuration that needs a new process waits only for the running turn, and the queued prompt runs after the restart", async () => {
     const pid = agentPid(c.runner)
-    await busyTurn("ahead", 3)
+    const release = await heldTurn("ahead")
     c.model.on("behind", [
-      reply(tool("bash", { command: "sleep 3; echo slept", description: "works" })),
+      reply(tool("bash", { command: "echo slept", description: "works" })),
       text("behind is done"),
     ])
     c.agent.say({ type: "prompt", messageId: "behind", content: "@@behind@@" })
     const replied = configure({ isOrchestrator: false })
+    await release()
     await idleFor("behind")
     expect(await replied).toMatchObject({ success: true, restarted: true })
     expect(finalize("ahead")).toMatchObject({ reason: "end_turn", finalText: "ahead is done" })
@@ -161,7 +165,7 @@ describe("a configuration during a turn", () => {
   })
 
   test("a configuration that waits too long ends the turn with that reason", async () => {
-    await busyTurn("endless", 300)
+    await startBusyTurn(c, "endless", 300)
     expect(await configure({ isOrchestrator: true })).toMatchObject({ success: true })
     expect(
       JSON.stringify(c.agent.frames.filter((f) => "messageId" in f && f.messageId === "endless")),

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { agentPid } from "../kit/processes.ts"
 import { startRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
+import { untilFound } from "../kit/until-true.ts"
 import type { Inbound } from "../../src/wire/frames/index.ts"
 
 let agent: TestSessionAgent
@@ -88,7 +89,6 @@ test("an OpenCode of another version does not get the bundled catalogue", async 
     Bun.file(join(runner.sandbox.root, "found"))
       .text()
       .catch(() => "")
-  while ((await found()) === "") await Bun.sleep(20)
-  expect(await found()).toBe("false")
+  expect(await untilFound(found, "request to OpenCode")).toBe("false")
   await runner.stop()
 })

@@ -12,6 +12,7 @@ import {
 } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { useStage } from "../kit/stage.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const stage = useStage()
 let agent: TestSessionAgent
@@ -63,7 +64,7 @@ test("the prestarted process of a killed runner is ended by the next runner", as
   const unreachable = { DO_WS_URL: "ws://127.0.0.1:1/unreachable", ...LONG_WAIT }
   const victim = spawnRunner(sandbox, unreachable)
   const record = Bun.file(join(sandbox.stateDir, "opencode-run.json"))
-  while (!(await record.exists())) await Bun.sleep(10)
+  await untilTrue(() => record.exists(), "record of the prestarted OpenCode")
   const pid = await untilAgentPid({ sandbox })
   victim.kill("SIGKILL")
   await victim.exited

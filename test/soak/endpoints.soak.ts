@@ -149,13 +149,20 @@ test("a local server is found without any setting, and the greeting says where",
   expect(out).toContain("Found me.")
 })
 
-test("up with an unreachable endpoint exits within three seconds with code 1 and says what to check", async () => {
+test("up with an unreachable endpoint exits at once with code 1 and says what to check", async () => {
   const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("") })
   const url = `http://127.0.0.1:${closed.port}/v1`
   await closed.stop(true)
-  const started = performance.now()
-  const { err, code } = await up({ OPENAI_BASE_URL: url })
-  expect(performance.now() - started).toBeLessThan(3000)
+  const timed = async <Value>(act: () => Promise<Value>) => {
+    const started = performance.now()
+    const value = await act()
+    return { value, ms: performance.now() - started }
+  }
+  // The start of the program alone, on the same machine at the same time.
+  const plain = await timed(() => up({}, { args: ["--help"] }))
+  const { value, ms } = await timed(() => up({ OPENAI_BASE_URL: url }))
+  const { err, code } = value
+  expect(ms).toBeLessThan(3000 + 3 * plain.ms)
   expect(err).toContain(`OPENAI_BASE_URL: ${url} cannot be reached`)
   expect(err).toContain(`curl ${url}/models`)
   expect(code).toBe(1)

@@ -118,29 +118,41 @@ test("every prompt of the TUI that OpenCode begins to answer around a change of 
     const response = await call(`${base}/session/status`).catch(() => undefined)
     return response?.ok === true && !(await response.text()).includes(session)
   }
-  const prompts: string[] = []
+  const sent: string[] = []
+  /** Whether OpenCode answers the prompt: it has begun, or it is idle at many looks one after the other. */
+  const isTaken = async (name: string): Promise<boolean> => {
+    let idleLooks = 0
+    await untilTrue(async () => {
+      if (await isAnswered(`@@${name}@@`)) return true
+      idleLooks = (await isIdle()) ? idleLooks + 1 : 0
+      return idleLooks > 20
+    }, `an answer to ${name}, or an idle OpenCode`)
+    return isAnswered(`@@${name}@@`)
+  }
   for (const [round, delayMs] of [0, 100, 400, 1200].entries()) {
     const before = configs().length
     // Instructions are applied without a new process of OpenCode, the role of an orchestrator with one.
     const change =
       round % 2 === 0 ? { instructions: [`Round ${round}.`] } : { isOrchestrator: round % 4 === 1 }
     agent.say({ type: "opencode-config", config: { ...config, ...change } })
+    // Sleep: the prompt meets another moment of the change in each round.
     await Bun.sleep(delayMs)
     // A prompt that OpenCode takes just before it is stopped has no answer: the person sends it again.
     for (let time = 1; ; time += 1) {
       const name = `round-${round}-${time}`
+      sent.push(name)
       stage.model().on(name, [text(`Answer of ${name}.`)])
       await type(base, session, `@@${name}@@`)
       await agent.until(() => configs().length > before, "the new config")
-      const deadline = Date.now() + 10_000
-      while (Date.now() < deadline && !(await isAnswered(`@@${name}@@`))) await Bun.sleep(100)
-      if (!(await isAnswered(`@@${name}@@`))) continue
+      if (!(await isTaken(name))) continue
       // A prompt that is sent during a turn would be answered in that turn.
       await untilTrue(isIdle, `the end of ${name}`)
-      prompts.push(name)
       break
     }
   }
+  const taken = await Promise.all(sent.map((name) => isAnswered(`@@${name}@@`)))
+  const prompts = sent.filter((_, at) => taken[at])
+  expect(prompts.length).toBeGreaterThanOrEqual(4)
   const shown = (name: string) =>
     agent.frames.some(
       (frame) => frame.type === "workflow-chat-message" && frame.content === `@@${name}@@`,

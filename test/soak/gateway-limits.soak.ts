@@ -12,6 +12,7 @@ import {
   startTestGateway,
   statusOf,
 } from "../runner/gateway/kit.ts"
+import { failureOf } from "../kit/failure-of.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 const MB = 1024 * 1024
@@ -172,7 +173,10 @@ test("10,000 idle sockets do not block other clients, and the oldest are closed"
   }
   const page = await fetch(`${apart.url}/vscode/`, { headers: { cookie: apart.cookie } })
   expect(page.status).toBe(200)
-  expect(closed).toBeGreaterThan(5800)
+  await untilTrue(
+    () => closed > 5800,
+    () => `end of the oldest sockets, only ${closed}`,
+  )
   expect(apart.nowMb() - before).toBeLessThan(100)
   for (const socket of sockets) socket.terminate()
   expect((await fetch(`${apart.url}/health`)).status).toBe(200)
@@ -203,8 +207,9 @@ test("a new connection is 503 when every socket is busy", async () => {
   await gateway.stop()
 })
 
-/** A backend that never responds to /wait. */
+/** A backend that never responds to /wait, and to /slow when the test says so. */
 let asked = 0
+let slow = Promise.withResolvers<void>()
 const silent = Bun.listen({
   hostname: "127.0.0.1",
   port: 0,
@@ -214,7 +219,7 @@ const silent = Bun.listen({
       if (/\/(?:wait|slow)/.test(text)) asked += 1
       if (text.includes("/wait")) return
       if (text.includes("/slow"))
-        setTimeout(() => void socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow"), 300)
+        void slow.promise.then(() => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow"))
       else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     },
   },
@@ -293,9 +298,6 @@ test("a slow response of the API is kept alive by interim responses", async () =
   const clock = createManualClock()
   const answered = Promise.withResolvers<Record<string, unknown>>()
   let asking = 0
-  const begun = async (times: number) => {
-    while (asking < times) await Bun.sleep(2)
-  }
   const gateway = startTestGateway({
     clock,
     request: async () => {
@@ -306,7 +308,10 @@ test("a slow response of the API is kept alive by interim responses", async () =
   const response = api(gateway, "GET", "/child-sessions")
   const headers = `Host: s\r\nAuthorization: Bearer ${API_TOKEN}\r\nConnection: close`
   const raw = speak(gateway.port, `GET /api/child-sessions HTTP/1.1\r\n${headers}\r\n\r\n`)
-  await begun(2)
+  await untilTrue(
+    () => asking >= 2,
+    () => `two requests, only ${asking}`,
+  )
   for (let beat = 0; beat < 20; beat += 1) clock.advance(30_000)
   answered.resolve({ children: [] })
   expect(await (await response).json()).toEqual({ children: [] })
@@ -319,22 +324,34 @@ describe("shutdown", () => {
     const gateway = startTestGateway({ backends: { vscode: silent.port, vnc: 1, ttyd: 1 } })
     const cookie = await logIn(gateway)
     asked = 0
+    slow = Promise.withResolvers()
     const running = fetch(`${gateway.url}/vscode/slow`, { headers: { cookie } })
     await waiting(1)
     const stopping = gateway.stop()
-    expect(fetch(`${gateway.url}/health`)).rejects.toThrow()
+    expect(await failureOf(fetch(`${gateway.url}/health`))).not.toBe("no failure")
+    slow.resolve()
     expect(await (await running).text()).toBe("slow")
     await stopping
   })
   test("a shutdown does not wait for a request that does not end", async () => {
-    const gateway = startTestGateway({ backends: { vscode: silent.port, vnc: 1, ttyd: 1 } })
+    const clock = createManualClock(Date.now())
+    const gateway = startTestGateway({
+      clock,
+      backends: { vscode: silent.port, vnc: 1, ttyd: 1 },
+    })
     const cookie = await logIn(gateway)
     asked = 0
     const running = fetch(`${gateway.url}/vscode/wait`, { headers: { cookie } }).catch(() => "cut")
     await waiting(1)
-    const began = Date.now()
-    await gateway.stop()
-    expect(Date.now() - began).toBeLessThan(7000)
+    let isStopped = false
+    const stopped = gateway.stop().then(() => void (isStopped = true))
+    const began = clock.now()
+    await untilTrue(() => {
+      clock.advance(20)
+      return isStopped
+    }, "end of the gateway")
+    await stopped
+    expect(clock.now() - began).toBeLessThan(7000)
     expect(await running).toBe("cut")
   })
   test("a port that is taken is named in the error", async () => {

@@ -1,4 +1,5 @@
 /** Twenty child sessions that work and end while links are cut at random: their parent gets every end once. */
+import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -8,7 +9,7 @@ import type { Snapshot } from "../../src/wire/clients/conversation.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilEqual, untilTrue } from "../kit/until-true.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { freePort } from "../kit/free-port.ts"
 import { silentLog } from "../kit/log.ts"
@@ -21,6 +22,8 @@ const idOf = ({ messageId }: { readonly messageId: string }): string => messageI
 interface Host {
   readonly url: string
   readonly clientToken: string
+  /** Where the databases of its sessions are. */
+  readonly folder: string
   readonly restart: () => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -44,6 +47,7 @@ const startBunHost = async (): Promise<Host> => {
   return {
     url: hub.url,
     clientToken: CLIENT_TOKEN,
+    folder: stateDir,
     restart: async () => {
       const { port } = hub
       await hub.stop()
@@ -55,6 +59,20 @@ const startBunHost = async (): Promise<Host> => {
     },
   }
 }
+
+/** Number of reports of all sessions that their parent has not confirmed. A confirmed report is not sent again. */
+const pendingReports = ({ folder }: Host): number =>
+  [...new Bun.Glob("**/*.{db,sqlite}").scanSync(folder)].reduce((sum, file) => {
+    const db = new Database(join(folder, file), { readonly: true })
+    try {
+      // The host writes at the same time.
+      db.run("PRAGMA busy_timeout = 30000")
+      const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'child_reports'").all()
+      return tables.length === 0 ? sum : sum + db.query("SELECT id FROM child_reports").all().length
+    } finally {
+      db.close()
+    }
+  }, 0)
 
 const hosts = [
   ["bun:sqlite", startBunHost],
@@ -91,6 +109,7 @@ test.each(hosts)(
     let cutting = true
     const cuts = (async () => {
       while (cutting) {
+        // Sleep: the moments of the cuts are chosen at random.
         await Bun.sleep(100 + Math.random() * 700)
         wire.reset()
       }
@@ -129,9 +148,9 @@ test.each(hosts)(
     const ends = () =>
       new Set(parent.prompts.filter(({ content }) => content.includes("has ended")).map(idOf)).size
     await untilTrue(() => ends() === CHILDREN, "every end")
+    // A second delivery comes with the next attempt of a report: after this none is attempted again.
+    await untilEqual(() => pendingReports(host), 0, "confirmation of every report")
     await untilTrue(() => parent.busy() === 0, "end of the parent's turns")
-    // A second delivery would come with the next attempt of a report.
-    await Bun.sleep(3000)
     for (const role of ["user", "assistant"]) {
       expect(await heard(role, "ended")).toEqual(names.toSorted())
       expect(await heard(role, "finished")).toEqual(names.toSorted())

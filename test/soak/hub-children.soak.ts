@@ -5,7 +5,7 @@ import { chmod } from "node:fs/promises"
 import { join } from "node:path"
 import type { LocalHub } from "../../src/hub/hosts/bun/local-hub.ts"
 import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilEqual, untilTrue } from "../kit/until-true.ts"
 import { RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { startHubBeside } from "../hub/kit/local-hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
@@ -90,7 +90,11 @@ test("three child sessions are spawned, work, are messaged, read, forwarded, lis
     () => [two, three].every((id) => hub.find(id)?.status().status === "ended"),
     "end of the others",
   )
-  while ((await pidsOf(two)).length + (await pidsOf(three)).length > 0) await Bun.sleep(50)
+  await untilEqual(
+    async () => [await pidsOf(two), await pidsOf(three)],
+    [[], []],
+    "end of the processes of the others",
+  )
 }, 300_000)
 
 /** The processes of a child session: its id is in their environment, as part of the state directory. */

@@ -101,6 +101,7 @@ const startWorld = async () => {
 const workInSteps = async (runner: FakeRunner, pieces: number) => {
   for (let made = 0; made < pieces; made += 3) {
     runner.work(3)
+    // Sleep: ends the tick, so that the next pieces are another frame.
     await Bun.sleep(0)
   }
 }
@@ -132,15 +133,16 @@ test(`answers of ${DELTAS} deltas are exact after ${TURNS * CRASHES_A_TURN} cras
       await untilTrue(() => world.runner().busy() === 1, "turn")
       for (const { who, after, waitMs } of plan) {
         await workInSteps(world.runner(), after)
+        // Sleep: the moment of the crash is chosen at random.
         await Bun.sleep(waitMs)
         moments.add(`${turn} ${storedLength(world.stateDir())}`)
         await world.crash(who)
       }
       const done = () => world.hub().find("s1")?.status().working === 0
-      while (!done()) {
+      await untilTrue(() => {
         world.runner().work(50)
-        await Bun.sleep(1)
-      }
+        return done()
+      }, `end of turn ${turn} (seed ${seed})`)
       const answers = world
         .hub()
         .find("s1")
@@ -174,23 +176,28 @@ test("a prompt of a dead runner is dispatched to the next runner, and its partia
       stateDir: join(folder, crypto.randomUUID()),
       answer: () => ["one ", "two "],
     })
-  const first = launch()
-  hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
-  await untilTrue(() => first.busy() === 1, "turn")
-  first.work(1)
-  await untilTrue(() => hub.find("s1")?.recent(9).length === 2, "first delta")
-  first.kill()
-  const second = launch()
-  await untilTrue(() => second.busy() === 1, "turn of the second")
-  second.work(5)
-  await untilTrue(() => hub.find("s1")?.status().working === 0, "end")
-  const answers = hub
-    .find("s1")
-    ?.recent(9)
-    .filter(({ role }) => role === "assistant")
-  expect(answers?.map(({ status }) => status)).toEqual(["canceled", "done"])
-  expect(answers?.[1]?.parts.map((part) => part.text).join("")).toBe("one two ")
-  await second.stop()
-  await stop()
-  await rm(folder, { recursive: true, force: true })
+  let second: FakeRunner | undefined
+  try {
+    const first = launch()
+    hub.find("s1")?.prompt({ type: "prompt", messageId: "p1", content: "go" }, "web:default")
+    await untilTrue(() => first.busy() === 1, "turn")
+    first.work(1)
+    await untilTrue(() => hub.find("s1")?.recent(9).length === 2, "first delta")
+    first.kill()
+    const next = launch()
+    second = next
+    await untilTrue(() => next.busy() === 1, "turn of the second")
+    next.work(5)
+    await untilTrue(() => hub.find("s1")?.status().working === 0, "end")
+    const answers = hub
+      .find("s1")
+      ?.recent(9)
+      .filter(({ role }) => role === "assistant")
+    expect(answers?.map(({ status }) => status)).toEqual(["canceled", "done"])
+    expect(answers?.[1]?.parts.map((part) => part.text).join("")).toBe("one two ")
+  } finally {
+    await second?.stop()
+    await stop()
+    await rm(folder, { recursive: true, force: true })
+  }
 })

@@ -1,6 +1,6 @@
 /** `sandpiper up` with `chat` and `sessions` beside it, and SIGKILL during turns. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
-import { existsSync, readFileSync, statSync } from "node:fs"
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { connectClient } from "../hub/kit/client.ts"
 import { freePort } from "../kit/free-port.ts"
@@ -84,7 +84,8 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
   expect((await sandpiper("chat", "--session", "nowhere", "x")).code).toBe(2)
 
   // Killed while a tool runs: the turn loses nothing, because the demo model is back before it is needed.
-  const run = "run: echo started > started.txt; sleep 6; echo ran >> proof.txt"
+  const run =
+    "run: echo started > started.txt; until [ -e go.txt ]; do sleep 0.1; done; echo ran >> proof.txt"
   const openCode = openCodePid()
   const client = await connect()
   const { messageId: ran } = await client.ask({
@@ -96,6 +97,7 @@ test("chat and sessions reach up, and after a SIGKILL during a turn the same Ope
   await untilTrue(() => existsSync(join(sandbox.workDir, "started.txt")), "running tool")
   const second = await restart(first)
   const again = await connect()
+  writeFileSync(join(sandbox.workDir, "go.txt"), "")
   await again.until(() => again.queue().length === 0, "empty queue", 120_000)
   expect(openCodePid()).toBe(openCode)
   expect(again.state("agent")).toEqual({ status: "idle" })

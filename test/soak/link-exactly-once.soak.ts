@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { freePort } from "../kit/free-port.ts"
-import { reply, type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
+import { reply, type ScriptedModel, startScriptedModel, text, tool, waitFor } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
@@ -10,6 +10,7 @@ import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
 const DELTAS = 5000
 const RESETS = 20
 const STEPS = 5
+const END = "the end"
 
 let model: ScriptedModel
 let agent: TestSessionAgent
@@ -50,12 +51,14 @@ test("a turn of 5,000 deltas arrives complete and with one end over 20 connectio
   const chapters = Array.from({ length: STEPS }, (_, step) =>
     Array.from({ length: DELTAS / STEPS }, (_word, index) => `word-${step}-${index} `).join(""),
   )
-  const expected = chapters.join("")
+  const expected = chapters.join("") + END
   const replies = chapters.map((chapter) => text(chapter, { chunks: DELTAS / STEPS, delayMs: 3 }))
   const note = tool("bash", { command: "echo a step >> steps.txt", description: "notes a step" })
+  const faultsOver = Promise.withResolvers<void>()
   model.on("long", [
     ...replies.slice(0, -1).map((chapter) => reply(chapter, note)),
-    ...replies.slice(-1),
+    // The last chapter ends after the last cut, so that all cuts happen during the turn at any speed.
+    reply(...replies.slice(-1), waitFor(faultsOver.promise), text(END)),
   ])
   let runs = 1
   let runner = spawnRunner(runs)
@@ -66,22 +69,31 @@ test("a turn of 5,000 deltas arrives complete and with one end over 20 connectio
   const kills = [0.15, 0.5]
   let cuts = 0
   const progress = () => sentText().length / expected.length
-  while (!agent.frames.some(({ type }) => type === "complete")) {
+  const isComplete = () => agent.frames.some(({ type }) => type === "complete")
+  const connectsAgain = async (act: () => unknown, what: string) => {
+    const connections = agent.connections()
+    await act()
+    await agent.until(() => agent.connections() > connections, what)
+  }
+  while (!isComplete()) {
     const at = progress()
     if (kills[0] !== undefined && at > kills[0]) {
       kills.shift()
-      runner.kill("SIGKILL")
-      await runner.exited
-      runs += 1
-      runner = spawnRunner(runs)
-      const connections = agent.connections()
-      await agent.until(() => agent.connections() > connections, "the next runner")
+      await connectsAgain(async () => {
+        runner.kill("SIGKILL")
+        await runner.exited
+        runs += 1
+        runner = spawnRunner(runs)
+      }, "the next runner")
     }
     if (cuts < RESETS) {
-      proxy.reset()
       cuts += 1
+      await connectsAgain(proxy.reset, "the connection after a reset")
     }
-    await Bun.sleep(400)
+    if (cuts === RESETS && kills.length === 0) faultsOver.resolve()
+    // The next cut happens when a fiftieth more of the text has arrived, in the last chapter at once.
+    const isLast = () => cuts < RESETS && model.requests.length === STEPS
+    await agent.until(() => isComplete() || isLast() || progress() > at + 0.02, "more text")
   }
 
   expect(runs).toBe(3)

@@ -8,6 +8,7 @@ import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { hubAnswers, isConnected, startBinaryRunner } from "../kit/binary-runner.ts"
 import { startScriptedModel, text } from "../kit/model.ts"
 import { createSandbox, type Sandbox, scriptedConfig } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 setDefaultTimeout(180_000)
 const SESSION = "s1"
@@ -41,12 +42,20 @@ const onBun = async ({ root }: Sandbox, config: object): Promise<RestartableHub>
     clientToken: CLIENT_TOKEN,
     restart: async (awayMs) => {
       await stop()
+      // Sleep: the hub is away on purpose.
       await Bun.sleep(awayMs)
       child = launch()
     },
     stop,
   }
 }
+
+const hubIsAway = ({ url }: RestartableHub): Promise<void> =>
+  untilTrue(async () => {
+    const response = await fetch(url).catch(() => undefined)
+    await response?.body?.cancel()
+    return response === undefined
+  }, "a hub that is away")
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -92,7 +101,7 @@ test.each([
     expect(await answer("@@first@@")).toBe("Before.")
 
     const restarted = hub.restart(AWAY_MS)
-    await Bun.sleep(1000)
+    await hubIsAway(hub)
     await hubAnswers(hub)
     const from = performance.now()
     await isConnected(runner, 2, at)

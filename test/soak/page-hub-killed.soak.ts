@@ -9,7 +9,8 @@ import { type FakeRunner, startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
-import { firstTurn, openPage, sendPrompt, turnIsOver, until } from "../kit/page.ts"
+import { firstTurn, openPage, sendPrompt, turnIsOver, until, untilStill } from "../kit/page.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const KILLS = 4
 const PIECES = Array.from(
@@ -81,23 +82,18 @@ const storedWords = async (): Promise<readonly string[]> => {
 
 test("a page whose hub is killed four times during an answer stays logged in and shows every word of the hub once, also after a reload; the turn that is read stays where it is", async () => {
   await sendPrompt(page, "before")
-  while (runner.busy() === 0) await Bun.sleep(20)
+  await untilTrue(() => runner.busy() === 1, "turn of the first prompt")
   runner.work(1)
   await turnIsOver(page, "before")
   await sendPrompt(page, "tell me")
-  while (runner.busy() === 0) await Bun.sleep(20)
+  await untilTrue(() => runner.busy() === 1, "turn of the second prompt")
   runner.work(1)
   await until(page, shown(0))
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -900)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  // The wheel scrolls for a while.
-  let [turn, top] = await firstTurn(page)
-  for (let before = Number.NaN; before !== top;) {
-    before = top
-    await Bun.sleep(200)
-    ;[turn, top] = await firstTurn(page)
-  }
+  await untilStill(page)
+  const [turn, top] = await firstTurn(page)
   for (let kill = 0; kill < KILLS; kill += 1) {
     hub.kill("SIGKILL")
     await hub.exited

@@ -4,6 +4,7 @@ import type { Browser, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
 import { type LongConversation, startLongConversation } from "../kit/long-conversation.ts"
 import { openPage, until } from "../kit/page.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const MESSAGES = 10_000
 /** The budget of the page's document. */
@@ -39,12 +40,14 @@ test("scrolling up loads older messages, and the document stays small", async ()
       `Math.min(...[...document.querySelectorAll(".bubble-text")].map((one) => Number(one.textContent.replace(/\\D/g, ""))))`,
     )
   let most = 0
-  while ((await oldest()) > MESSAGES - 600) {
+  const scroll = async () => {
     // Like the scrollbar, a long way in one step.
     await page.evaluate('document.querySelector("#log").scrollTop -= 2000')
-    await page.waitForTimeout(20)
+    await page.evaluate("new Promise(requestAnimationFrame)")
     most = Math.max(most, await nodes())
+    return (await oldest()) <= MESSAGES - 600
   }
+  await untilTrue(scroll, "the message 600 before the end", 200_000)
   expect(most).toBeLessThan(NODES)
 }, 240_000)
 

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
 import { startScriptedModel, text } from "../kit/model.ts"
-import { type OpenedPage, type PageStage, startPage, until } from "../kit/page.ts"
+import {
+  firstTurn,
+  type OpenedPage,
+  type PageStage,
+  startPage,
+  until,
+  untilStill,
+} from "../kit/page.ts"
 
 let stage: PageStage
 let opened: OpenedPage
@@ -202,24 +209,20 @@ test("a reader who has moved up stays where they are while an answer streams in"
   await page.locator("#log").hover()
   await page.mouse.wheel(0, -600)
   await page.getByRole("button", { name: "Newest" }).waitFor()
-  const topOf = () =>
-    page.evaluate<readonly [string, number]>(`(() => {
-      const top = document.querySelector("#log").getBoundingClientRect().top
-      const turn = [...document.querySelectorAll("[data-turn]")].find(
-        (one) => one.getBoundingClientRect().bottom > top,
-      )
-      return [turn.dataset.turn, turn.getBoundingClientRect().top]
-    })()`)
-  const [turn, top] = await topOf()
+  await untilStill(page)
+  const [turn, top] = await firstTurn(page)
   // Another client sends a prompt: this reader did nothing.
   const other = await stage.open()
   await send("think", other.page)
-  for (let sample = 0; sample < 20; sample++) {
-    await page.waitForTimeout(50)
-    const [nowTurn, nowTop] = await topOf()
+  let isOver = false
+  const answered = settled("think", other.page).finally(() => void (isOver = true))
+  for (let samples = 0; !isOver || samples < 20; samples += 1) {
+    const [nowTurn, nowTop] = await firstTurn(page)
     expect(nowTurn).toBe(turn)
     expect(Math.abs(nowTop - top)).toBeLessThanOrEqual(1)
+    await page.evaluate("new Promise(requestAnimationFrame)")
   }
+  await answered
   await other.context.close()
   await page.getByRole("button", { name: "Newest" }).click()
 })

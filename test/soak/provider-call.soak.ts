@@ -10,6 +10,7 @@ test("a call may take as long as its own deadline says, whatever the idle time o
     port: 0,
     idleTimeout: 0,
     fetch: async () => {
+      // Sleep: the server is silent on purpose.
       await Bun.sleep(SILENT_MS)
       return Response.json({ done: true })
     },

@@ -17,7 +17,7 @@ import {
   sessionAt,
   startServeProcess,
 } from "../kit/serve-process.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilTrue, WAIT_MS } from "../kit/until-true.ts"
 
 let place: Sandbox
 let browser: Browser | undefined
@@ -50,6 +50,7 @@ const workspaceOf = (session: string) =>
 const withSlowList = async (act: () => Promise<void>): Promise<void> => {
   const LIST = "**/hub/sessions?limit=100"
   await page.route(LIST, async (route) => {
+    // Sleep: the list is late on purpose.
     await Bun.sleep(2_000)
     await route.continue()
   })
@@ -98,7 +99,7 @@ const typeUntil = (terminal: Frame, file: string): Promise<void> =>
     async () => {
       await terminal.locator(".xterm-screen").first().click()
       await page.keyboard.type(`touch ${basename(file)}\n`)
-      for (let times = 0; times < 30 && !existsSync(file); times += 1) await Bun.sleep(100)
+      await untilTrue(() => existsSync(file), "the file", 3000).catch(() => {})
       return existsSync(file)
     },
     `the file ${basename(file)} by a command in the terminal`,
@@ -128,8 +129,8 @@ test("the page shows the terminal and the preview of a sandbox, also of one that
     const terminal = await frameOf(page, "terminal")
     await typeUntil(terminal, join(workspace, `typed-${verb}.txt`))
     const preview = await frameOf(page, "preview")
-    await preview.getByText("Waders").waitFor({ timeout: 30_000 })
-    await preview.getByText("and plovers").waitFor({ timeout: 30_000 })
+    await preview.getByText("Waders").waitFor({ timeout: WAIT_MS })
+    await preview.getByText("and plovers").waitFor({ timeout: WAIT_MS })
     // A page of the agent has an origin of its own, apart from the terminal's.
     expect(new URL(preview.url()).host).toBe(`web--${new URL(terminal.url()).host}`)
   }
@@ -145,7 +146,8 @@ test("an open terminal goes on in the next sandbox of its session, and the keys 
   await serve.call(`/api/sandbox/${session}/hibernate?wait=1`, {})
   await ask("run: echo awake")
   const next = await frameAtBox(page, ({ port, hash }) => port !== before && hash.length > 1)
-  await Bun.sleep(500)
+  // The terminal takes the keys when it is connected, if at all: it shows the prompt of the shell after that.
+  await next.locator(".xterm-rows", { hasText: /\S/ }).waitFor()
   expect(await page.evaluate("document.activeElement?.id")).toBe("prompt")
   const workspace = workspaceOf(session)
   await typeUntil(next, join(workspace, "typed-again.txt"))

@@ -71,6 +71,7 @@ test("a sandbox stays awake while a person types in its terminal, and sleeps wit
   const typedUntil = Math.max(wouldSleepAt, Number((await life())?.idleAt)) + 25_000
   while (Date.now() < typedUntil) {
     terminal.send(Buffer.from("0true\r"))
+    // Sleep: the person types every three seconds.
     await Bun.sleep(3000)
     expect(await life()).toMatchObject({ phase: "running", wanted: "running" })
   }

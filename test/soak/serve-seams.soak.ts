@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { createSandbox, requireBinary, type Sandbox, scriptedConfig } from "../kit/runner.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilTrue, WAIT_MS } from "../kit/until-true.ts"
 
 let model: ScriptedModel
 let place: Sandbox
@@ -174,7 +174,7 @@ test("a link to the terminal or a tunnel of a paused or hibernated sandbox opens
         expect(asleep.body["status"]).toBe("paused")
         const link = await call("POST", "/sessions/early/links", { to })
         const opened = await fetch(String(link.body["url"]), {
-          signal: AbortSignal.timeout(10_000),
+          signal: AbortSignal.timeout(WAIT_MS),
         })
         expect([verb, to, opened.status]).toEqual([verb, to, 200])
         if (to !== "terminal") expect(await opened.text()).toBe("waders")
@@ -186,7 +186,7 @@ test("a link to the terminal or a tunnel of a paused or hibernated sandbox opens
 
 test("a thread that is stopped runs nothing that was queued, and sleeps", async () => {
   const { body } = await call("POST", "/api/threads/T:1/prompt", {
-    message: "run: sleep 9; echo late",
+    message: "run: sleep 300; echo late",
   })
   const session = String(body["sessionId"])
   await call("POST", "/api/threads/T:1/prompt", { message: "run: echo later" })

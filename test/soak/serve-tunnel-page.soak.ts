@@ -14,7 +14,7 @@ import {
   sessionAt,
   startServeProcess,
 } from "../kit/serve-process.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilTrue, WAIT_MS } from "../kit/until-true.ts"
 
 let place: Sandbox
 let browser: Browser | undefined
@@ -70,7 +70,7 @@ afterAll(async () => {
 /** The hostile page in the preview of the page, and in a tab of its own. */
 const hostileFrames = async (): Promise<readonly [Frame, Page]> => {
   const preview = await frameOf(page, "preview")
-  await preview.getByText("evil").waitFor({ timeout: 30_000 })
+  await preview.getByText("evil").waitFor({ timeout: WAIT_MS })
   const tab = await context.newPage()
   await tab.goto(preview.url())
   await tab.getByText("evil").waitFor()

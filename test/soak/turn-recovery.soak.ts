@@ -1,8 +1,9 @@
 /** Turns during which the event stream is cut or OpenCode dies. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { answerOf, type Conversation, startConversation } from "../kit/conversation.ts"
-import { reply, text, tool } from "../kit/model.ts"
+import { reply, text, tool, waitFor } from "../kit/model.ts"
 import { killOpenCode } from "../kit/opencode-processes.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
 
@@ -37,16 +38,25 @@ describe("turns with a cut event stream", () => {
 
   test("a cut in the middle of a text neither loses nor repeats text", async () => {
     const expected = Array.from({ length: 60 }, (_, n) => `w${n} `).join("")
-    c.model.on("cut-text", [text(expected, { chunks: 60, delayMs: 25 })])
+    const half = expected.length / 2
+    const cutTwice = Promise.withResolvers<void>()
+    const pace = { chunks: 30, delayMs: 25 }
+    c.model.on("cut-text", [
+      reply(
+        text(expected.slice(0, half), pace),
+        waitFor(cutTwice.promise),
+        text(expected.slice(half), pace),
+      ),
+    ])
     c.say("s1", "@@cut-text@@", on("s1"))
-    for (const seen of [5, 12]) {
-      await c.agent.until(
-        () => answerOf(c.agent, "s1").of("message.part.text-delta").length >= Math.min(seen, 5),
-        "some text",
-      )
-      await Bun.sleep(seen * 20)
-      cutStreams()
-    }
+    const length = () => answerOf(c.agent, "s1").text.length
+    await c.agent.until(() => length() >= expected.length / 10, "some text")
+    cutStreams()
+    await untilTrue(() => streams.length > 0, "the next stream")
+    cutStreams()
+    cutTwice.resolve()
+    await c.agent.until(() => length() > half, "text of the second half")
+    cutStreams()
     const answer = await c.ended("s1")
     expect(answer.text).toBe(expected)
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: expected })

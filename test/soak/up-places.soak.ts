@@ -18,7 +18,7 @@ const open: Terminal[] = []
 beforeAll(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
-  env = { PATH, HOME, OPENCODE_BIN }
+  env = { PATH, HOME, OPENCODE_BIN, GATEWAY_PORT: "0" }
   for (const name of ["a", "b"]) await mkdir(join(sandbox.root, name))
 })
 // A failed test must not leave an `up` behind that the next test meets.
@@ -32,7 +32,12 @@ const base = () => join(sandbox.root, "home/.local/state/sandpiper")
 const fileIn = (name: string, file: string) => readFile(join(sandbox.root, name, file), "utf8")
 
 const up = (name: string, ...args: readonly string[]): Terminal => {
-  const terminal = startTerminal([binary, "up", ...args], { cwd: join(sandbox.root, name), env })
+  const terminal = startTerminal([binary, "up", ...args], {
+    cwd: join(sandbox.root, name),
+    env,
+    // A line with a path is not wrapped.
+    cols: 300,
+  })
   open.push(terminal)
   return terminal
 }
@@ -55,7 +60,7 @@ test("two ups in two directories and three in the same one: each prompt lands wh
   a.type(
     "run: touch begun.txt; until [ -e go.txt ]; do sleep 0.2; done; echo not-ended-$((40 + 2))\r",
   )
-  while (!existsSync(join(sandbox.root, "a/begun.txt"))) await Bun.sleep(50)
+  await untilTrue(() => existsSync(join(sandbox.root, "a/begun.txt")), "begin of the command")
   const second = up("a")
   await second.seen(`Another \`up\` runs in ${directory("a")} (pid ${a.child.pid}, since 20`)
   await second.seen("Attach to its session? [Y/n]")

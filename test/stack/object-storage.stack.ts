@@ -9,7 +9,7 @@ import { systemClock } from "../../src/lib/clock.ts"
 import { presign } from "../../src/lib/s3-url.ts"
 import { startFakeRunner } from "../hub/kit/fake-runner.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { untilTrue } from "../kit/until-true.ts"
+import { untilFound, untilTrue } from "../kit/until-true.ts"
 import { failureOf } from "../kit/failure-of.ts"
 import { silentLog } from "../kit/log.ts"
 import { startTcpProxy } from "../kit/tcp-proxy.ts"
@@ -135,8 +135,7 @@ test("a file that the agent shows is stored in Swift, and a client reads it thro
     }
     return snapshot.artifacts[0]?.id
   }
-  while ((await idOf()) === undefined) await Bun.sleep(20)
-  const id = (await idOf()) ?? ""
+  const id = await untilFound(idOf, "artifact of the session")
   // The blob is deleted when Swift has the object.
   await untilTrue(() => !existsSync(join(blobs, id)), "the end of the blob")
   const key = `sandboxes/shown/artifacts/${id}`

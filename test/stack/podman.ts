@@ -2,6 +2,8 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { failureOf } from "../kit/failure-of.ts"
+import { untilEqual } from "../kit/until-true.ts"
 import { start, temporaryDirectory, until } from "./kit.ts"
 
 export interface Podman {
@@ -52,15 +54,11 @@ const removeMounted = async (folder: {
   readonly path: string
   readonly remove: () => Promise<void>
 }): Promise<void> => {
-  for (let attempt = 1; ; attempt++) {
+  const attempt = async (): Promise<string> => {
     unmountBelow(folder.path)
-    try {
-      return await folder.remove()
-    } catch (error) {
-      if (attempt === 100) throw error
-      await Bun.sleep(100)
-    }
+    return failureOf(folder.remove())
   }
+  await untilEqual(attempt, "no failure", "removal of the storage of Podman", 20_000)
 }
 
 export const startPodman = async (): Promise<Podman> => {

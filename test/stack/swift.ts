@@ -4,12 +4,15 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { freePort } from "../kit/free-port.ts"
+import { untilEqual } from "../kit/until-true.ts"
 import type { S3Place } from "../runner/sandbox/sync/kit.ts"
 
 export interface Swift extends S3Place {
   readonly stop: () => Promise<void>
 }
 
+/** Four Python programs start at the same time. */
+const START_MS = 160_000
 const SERVERS = ["object", "container", "account"] as const
 /** Swift reads it from this place only; the package brings one. */
 const SWIFT_CONF = "/etc/swift/swift.conf"
@@ -63,18 +66,16 @@ export const startSwift = async (): Promise<Swift> => {
 const makeBucket = async ({ endpoint, region, bucket, credentials }: S3Place): Promise<void> => {
   const { AwsClient } = await import("aws4fetch")
   const client = new AwsClient({ ...credentials, service: "s3", region, retries: 0 })
-  let last = "no response"
-  for (let attempt = 0; attempt < 800; attempt += 1) {
+  const attempt = async (): Promise<string> => {
     try {
       const response = await client.fetch(`${endpoint}/${bucket}`, { method: "PUT" })
-      if (response.ok || response.status === 409) return
-      last = `${response.status} ${await response.text()}`
+      const isMade = response.ok || response.status === 409
+      return isMade ? "made" : `${response.status} ${await response.text()}`
     } catch (error) {
-      last = String(error)
+      return String(error)
     }
-    await Bun.sleep(200)
   }
-  throw new Error(`Swift does not work: ${last}`)
+  await untilEqual(attempt, "made", "bucket of Swift", START_MS)
 }
 
 const backendConfig = (base: string, server: string, port: number): string => `[DEFAULT]

@@ -44,6 +44,7 @@ export const startTtydDouble = async (command: readonly string[]): Promise<TtydD
     if (request.url !== "/ws") return socket.destroy()
     sockets.handleUpgrade(request, socket, head, (client) => {
       // Without a close frame, and after all that was written: `end` drops what the WebSocket has not yet sent.
+      // Sleep: the WebSocket has no event for an empty buffer.
       const hangUp = () => void (client.bufferedAmount > 0 ? setTimeout(hangUp, 5) : socket.end())
       if (client.protocol === "tty") serve(client, command, hangUp)
     })

@@ -17,10 +17,11 @@ import { type GithubApi, startGithubApi } from "../kit/github-api.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
 import { killOpenCode } from "../kit/opencode-processes.ts"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
+import { untilTrue } from "../kit/until-true.ts"
 
 setDefaultTimeout(180_000)
 const SESSION = "test-session"
-/** Long enough for one call of `gh` on a busy machine, short enough to wait for. */
+/** What GitHub states; the runner replaces such a token after half of it. The token works until the test expires it. */
 const LIFE_MS = 20_000
 let github: GithubApi
 let model: ScriptedModel
@@ -86,7 +87,9 @@ afterAll(async () => {
 /** What a command of the agent prints. */
 const run = async (name: string, command: string): Promise<string> => {
   model.on(name, [tool("bash", { command, description: name }), text("Done.")])
-  const { messageId } = await client.ask({ type: "prompt", content: `@@${name}@@` })
+  const reply = await client.ask({ type: "prompt", content: `@@${name}@@` })
+  if (reply["ok"] !== true) throw new Error(`the prompt was refused: ${JSON.stringify(reply)}`)
+  const { messageId } = reply
   const own = () => client.messages().filter((one) => one.promptId === messageId)
   const isOver = () =>
     own().some(({ role, status }) => role === "assistant" && status !== "streaming")
@@ -110,7 +113,8 @@ test("gh and git in the sandbox get one token on demand, and a new one before it
   expect(github.issued[0]?.repositories).toEqual(["heron"])
 
   const { expiresAt = 0 } = github.issued[0] ?? {}
-  while (Date.now() < expiresAt) await Bun.sleep(200)
+  await untilTrue(() => Date.now() >= expiresAt - LIFE_MS / 2, "half of the life of the token")
+  github.expire()
   expect(await run("second", "gh api repos/birds/heron --jq .private")).toContain("true")
   expect(github.used).toEqual(["1 GET /repos/birds/heron", "2 GET /repos/birds/heron"])
   const fill = "printf 'protocol=https\\nhost=github.com\\n\\n' | git credential fill"

@@ -200,17 +200,43 @@ const waitForEnd = async (
   return true
 }
 
+/** A thread of the kernel, which never has a command line (`PF_KTHREAD`). */
+const KERNEL_THREAD = 0x00_20_00_00
+
+/** True while some process executes another program: it shows neither the old environment nor the new one for a moment. */
+export const isAnyStarting = (): boolean =>
+  processesWhere((stat) => (Number(statFields(stat)[6]) & KERNEL_THREAD) === 0).some(
+    ({ pid, isZombie }) =>
+      !isZombie && readProc(`${pid}/cmdline`) === "" && readProc(`${pid}/environ`) === "",
+  )
+
 const ROUNDS = 5
+/** For the process that starts: one second. */
+const STARTING_ROUNDS = 50
 
 /**
  * Kills every process that `find` returns, and repeats until it returns none: a process that forks while it is killed
- * leaves a child for the next round. Resolves to the number of killed processes.
+ * leaves a child for the next round. If `find` looks at environments, it does not recognize a child that is starting: with
+ * `isStarting` it is asked again. Resolves to the number of killed processes.
  */
-export const endAll = async (find: () => readonly ProcessRow[], clock: Clock): Promise<number> => {
+export const endAll = async (
+  find: () => readonly ProcessRow[],
+  clock: Clock,
+  isStarting = () => false,
+): Promise<number> => {
   let ended = 0
-  for (let round = 0; round < ROUNDS; round += 1) {
+  let waits = 0
+  for (let round = 0; round < ROUNDS;) {
+    // Looked at before `find`: a process that has started in between is found.
+    const mayBeMissed = isStarting()
     const left = find().filter(isAlive)
-    if (left.length === 0) return ended
+    if (left.length === 0) {
+      if (!mayBeMissed || waits === STARTING_ROUNDS) return ended
+      waits += 1
+      await sleep(clock, POLL_MS)
+      continue
+    }
+    round += 1
     for (const row of left) signalProcess(row, "SIGKILL")
     await Promise.all(left.map((row) => waitForEnd(row, 1000, clock)))
     ended += left.length
@@ -247,5 +273,5 @@ export const createProcesses = (clock: Clock) => ({
   },
   signal: signalProcess,
   waitForEnd: (identity: ProcessIdentity, ms: number) => waitForEnd(identity, ms, clock),
-  endAll: (find: () => readonly ProcessRow[]) => endAll(find, clock),
+  endAll: (find: () => readonly ProcessRow[]) => endAll(find, clock, isAnyStarting),
 })

@@ -5,42 +5,46 @@ export interface Exchange {
   readonly closed: boolean
 }
 
-/** Resolves when the peer closes, or `waitMs` after the last byte. */
-export const sendRaw = (port: number, text: string, waitMs: number): Promise<Exchange> =>
-  new Promise((resolve) => {
-    let received = ""
-    let timer: Timer | undefined
-    let done = false
-    const finish = (closed: boolean) => {
-      if (done) return
-      done = true
-      clearTimeout(timer)
-      resolve({ received, closed })
-    }
-    Bun.connect({
-      hostname: "127.0.0.1",
-      port,
-      socket: {
-        open: (socket) => {
-          socket.write(Buffer.from(text, "latin1"))
-          timer = setTimeout(() => {
-            finish(false)
-            socket.terminate()
-          }, waitMs)
-        },
-        data: (socket, bytes) => {
-          if (received.length < 64 * 1024) received += bytes.toString("latin1")
-          clearTimeout(timer)
-          timer = setTimeout(() => {
-            finish(false)
-            socket.terminate()
-          }, waitMs)
-        },
-        close: () => finish(true),
-        error: () => finish(true),
+/**
+ * Resolves when the peer closes, or `waitMs` after the last byte and not before `later` is over. A request that is not complete
+ * has no answer, and a connection stays open after one: the attacker goes on.
+ */
+export const sendRaw = async (
+  port: number,
+  text: string,
+  waitMs: number,
+  later: () => Promise<void> = async () => {},
+): Promise<Exchange> => {
+  let received = ""
+  let last = performance.now()
+  const closed = Promise.withResolvers<true>()
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open: (opened) => void opened.write(Buffer.from(text, "latin1")),
+      data: (_, bytes) => {
+        last = performance.now()
+        if (received.length < 64 * 1024) received += bytes.toString("latin1")
       },
-    }).catch(() => finish(true))
-  })
+      close: () => closed.resolve(true),
+      error: () => closed.resolve(true),
+    },
+  }).catch(() => undefined)
+  if (!socket) return { received, closed: true }
+  const silence = async (): Promise<false> => {
+    await later()
+    for (;;) {
+      const left = last + waitMs - performance.now()
+      if (left <= 0) return false
+      // Sleep: the attacker waits for a short time.
+      await Bun.sleep(left)
+    }
+  }
+  const isClosed = await Promise.race([closed.promise, silence()])
+  socket.terminate()
+  return { received, closed: isClosed }
+}
 
 /** Runs `count` jobs, `width` at a time. */
 export const inParallel = async (

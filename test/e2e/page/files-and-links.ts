@@ -55,7 +55,9 @@ export const testFilesAndLinks = (ground: () => Ground): void => {
     })
     await give(page, "drop", "dropped.txt", "text/plain", btoa("a word from the drop"))
     await give(page, "paste", "pasted.png", "image/png", PIXEL)
-    await page.getByRole("button", { name: "Remove pasted.png" }).waitFor()
+    // The page reads the files independently of each other: they can appear in any order.
+    for (const name of ["note.txt", "dropped.txt", "pasted.png"])
+      await page.getByRole("button", { name: `Remove ${name}` }).waitFor()
     const names = page.locator(".attachment-remove")
     expect(await names.count()).toBe(3)
     await give(page, "drop", "large.bin", "application/octet-stream", 20_000_001)

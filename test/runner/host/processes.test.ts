@@ -17,6 +17,7 @@ import {
   signalProcess,
 } from "../../../src/runner/host/processes.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
+import { createManualClock } from "../../kit/clock.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 
 const numbers = (from: number) => Array.from({ length: 30 }, (_, index) => from + index).join(" ")
@@ -117,6 +118,38 @@ describe("daemons", () => {
     )
     expect(await endAll(find, systemClock)).toBeGreaterThanOrEqual(2)
     expect(find()).toEqual([])
+  })
+})
+
+describe("a process that starts while others are ended", () => {
+  test("a process that shows no environment yet is looked for again and ended", async () => {
+    const child = Bun.spawn(["sleep", "300"], { stdout: "ignore", stderr: "ignore" })
+    let looks = 0
+    const find = () => {
+      looks += 1
+      const row = readProcess(child.pid)
+      return looks < 3 || !row || row.isZombie ? [] : [row]
+    }
+    expect(await endAll(find, systemClock, () => looks < 3)).toBe(1)
+    await child.exited
+    expect(child.signalCode).toBe("SIGKILL")
+  })
+
+  test("a program that never shows an environment does not hold up the end of others", async () => {
+    const clock = createManualClock()
+    let ended: number | undefined
+    const ending = endAll(
+      () => [],
+      clock,
+      () => true,
+    ).then((count) => void (ended = count))
+    await untilTrue(() => {
+      clock.advance(20)
+      return ended !== undefined
+    }, "the end")
+    await ending
+    expect(ended).toBe(0)
+    expect(clock.now()).toBeLessThan(5000)
   })
 })
 

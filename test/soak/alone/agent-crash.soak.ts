@@ -27,7 +27,7 @@ const toolRuns = (messageId: string) =>
   )
 
 describe("kill -9 during a turn", () => {
-  test("a killed OpenCode ends the turn within 2 s, and the next prompt has the history", async () => {
+  test("a killed OpenCode ends the turn at once, and the next prompt has the history", async () => {
     c.model.on("remember", [text("I will remember the word heron.")])
     c.model.on("work", [
       reply(tool("bash", { command: "sleep 300 & sleep 300", description: "works" })),
@@ -43,7 +43,8 @@ describe("kill -9 during a turn", () => {
     const killedAt = Date.now()
     process.kill(pid, "SIGKILL")
     await c.agent.frame("complete", (frame) => frame.messageId === "c2")
-    expect(Date.now() - killedAt).toBeLessThan(2000)
+    // 0 to 1 s on an idle machine. Without the end of the process only the limits of a turn would end it, after minutes.
+    expect(Date.now() - killedAt).toBeLessThan(30_000)
     expect(finalizeOf("c2")).toMatchObject({ reason: "error" })
     expect(
       JSON.stringify(c.agent.frames.filter((f) => "messageId" in f && f.messageId === "c2")),
@@ -141,6 +142,7 @@ describe("an OpenCode that is stopped by SIGSTOP", () => {
     await c.agent.frame("agentStatus", (frame) => frame.messageId === "h3")
     const pid = agentPid(c.runner)
     process.kill(pid, "SIGSTOP")
+    // Sleep: shorter than the three health checks of a hung OpenCode, which take 1.5 s each.
     await Bun.sleep(900)
     process.kill(pid, "SIGCONT")
     c.agent.say({ type: "abort" })

@@ -71,6 +71,7 @@ test(`after ${KILLS} kills of ${REPLICAS} replicas each of ${THREADS} threads ha
       const thread = encodeURIComponent(threadName(random(THREADS)))
       ask(`/api/threads/${thread}/resolve`)
     }
+    // Sleep: the moment of the kill is chosen at random.
     await Bun.sleep(random(250))
     await someReplica().restart()
     // Two may be away at the same time, never all of them.
@@ -88,7 +89,7 @@ test(`after ${KILLS} kills of ${REPLICAS} replicas each of ${THREADS} threads ha
         answer = await call(someReplica(), "POST", path)
         return answer["status"] === "running"
       },
-      `sandbox of thread ${index}: ${JSON.stringify(answer)}`,
+      () => `sandbox of thread ${index}: ${JSON.stringify(answer)}`,
       240_000,
     )
     sessions.push(String(answer["sessionId"]))
@@ -97,7 +98,7 @@ test(`after ${KILLS} kills of ${REPLICAS} replicas each of ${THREADS} threads ha
   await call(someReplica(), "POST", "/api/sweep")
   await untilTrue(
     () => runningSessions().length === THREADS,
-    `one runner a thread, not ${runningSessions().length}`,
+    () => `one runner a thread, not ${runningSessions().length}`,
     120_000,
   )
   expect(runningSessions().toSorted()).toEqual(sessions.toSorted())

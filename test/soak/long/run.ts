@@ -13,6 +13,7 @@ import { startScriptedModel } from "../../kit/model.ts"
 import { killOpenCode } from "../../kit/opencode-processes.ts"
 import { createSandbox, scriptedConfig, spawnRunner } from "../../kit/runner.ts"
 import { startTcpProxy } from "../../kit/tcp-proxy.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 import { checkTurn } from "./check-turn.ts"
 import { kindNames, planTurn } from "./turns.ts"
 
@@ -73,6 +74,7 @@ const keepClient = async (): Promise<void> => {
         // The hub is being started again.
       }
     }
+    // Sleep: a page dials again after a short time.
     await Bun.sleep(100)
   }
 }
@@ -88,10 +90,12 @@ const ask = async (message: Record<string, unknown>): Promise<Record<string, unk
     if (client.isOpen()) {
       const reply = await Promise.race([
         client.ask({ ...message, clientRequestId }),
+        // Sleep: a request without a reply after this time is sent again.
         Bun.sleep(3000).then(() => undefined),
       ])
       if (reply) return reply
     }
+    // Sleep: the hub is not asked without a pause.
     await Bun.sleep(200)
   }
 }
@@ -107,7 +111,6 @@ const runTurn = async (channelId: string, kind: string, name: string): Promise<v
     channelId,
   })
   const id = String(messageId)
-  const limit = Date.now() + TURN_LIMIT_MS
   const isOver = () => {
     const own = client.messages().filter((one) => one.promptId === id && one.role !== "user")
     const isQueued = client.queue().some((one) => one.id === id)
@@ -115,7 +118,8 @@ const runTurn = async (channelId: string, kind: string, name: string): Promise<v
     const isEnded = own.length > 0 && own.every(({ status }) => status !== "streaming")
     return client.isOpen() && !isQueued && isEnded
   }
-  while (!isOver() && Date.now() < limit) await Bun.sleep(50)
+  // A turn that does not end is a mismatch, and the soak goes on.
+  await untilTrue(isOver, `end of ${name}`, TURN_LIMIT_MS).catch((error) => print(String(error)))
   const verdict = checkTurn(turn, id, client.messages())
   count("is" in verdict ? `${kind}: ${verdict.is}` : `${kind}: MISMATCH`)
   if ("mismatch" in verdict) {
@@ -136,6 +140,7 @@ const faults: Readonly<Record<string, () => Promise<unknown>>> = {
   "link cut": async () => proxy.reset(),
   "link frozen": async () => {
     proxy.freeze()
+    // Sleep: the link is frozen on purpose.
     await Bun.sleep(4000)
     proxy.reset()
   },
@@ -155,11 +160,13 @@ const faults: Readonly<Record<string, () => Promise<unknown>>> = {
 const makeFaults = async (): Promise<void> => {
   const random = randomFrom(seed)
   const names = Object.keys(faults)
+  // Sleep: the first turns run without a fault.
   await Bun.sleep(15_000)
   while (Date.now() < endAt) {
     const name = names[random(names.length)] ?? ""
     count(`fault: ${name}`)
     await faults[name]?.()
+    // Sleep: the moments of the faults are chosen at random.
     await Bun.sleep(6000 + random(12_000))
   }
 }
@@ -202,6 +209,7 @@ const measure = async (): Promise<void> => {
       mb(sizeOf(sandbox.stateDir)),
     ]
     print(row.map((value) => String(value).padStart(7)).join("  "))
+    // Sleep: one row of measurements every half minute.
     await Bun.sleep(30_000)
   }
 }
@@ -213,8 +221,12 @@ await Promise.all([
   makeFaults(),
 ])
 // A client that starts now must read what the live one has put together.
-await Bun.sleep(2000)
 const fresh = await connectClient(url, CLIENT_TOKEN)
+// The live client may still get what the fresh one has read. A difference that stays is found below.
+await untilTrue(
+  () => client.isOpen() && client.cursor() >= fresh.cursor(),
+  "the live client at the revision of the fresh one",
+).catch((error) => mismatches.push(String(error)))
 const shownBy = (of: TestClient) =>
   new Map(of.messages().map((one) => [one.id, JSON.stringify([one.status, one.parts])]))
 const live = shownBy(client)
@@ -231,8 +243,12 @@ print(`${mismatches.length} mismatches`)
 client.close()
 fresh.close()
 runner.kill("SIGTERM")
-await Promise.race([runner.exited, Bun.sleep(10_000)])
+const hasEnded = () => runner.exitCode !== null || runner.signalCode !== null
+await untilTrue(hasEnded, "end of the runner after SIGTERM", 10_000).catch((error) =>
+  print(String(error)),
+)
 runner.kill("SIGKILL")
+await runner.exited
 await killOpenCode(sandbox)
 hub.kill("SIGKILL")
 await proxy.stop()

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test"
 import { cut, httpError, overflow, reply, text, tool } from "../../kit/model.ts"
 import { PNG as PIXEL } from "../../kit/programs.ts"
+import { OWN_CONNECTION } from "./hosts.ts"
 import type { House } from "./house.ts"
 import { untilTrue } from "./row.ts"
 
@@ -30,7 +31,7 @@ export const describeConversation = (house: () => House): void => {
   const sayAndShow = async (script: string, fields: object = {}) => {
     const channel = { channelType: "text", channelId: script }
     const promptId = await house().say(`@@${script}@@`, { ...channel, ...fields })
-    await house().ended(promptId, 90_000)
+    await house().ended(promptId)
     return shownTexts(house(), promptId)
   }
 
@@ -75,7 +76,7 @@ export const describeConversation = (house: () => House): void => {
       await house().ended(first)
       house().model.on("overflow", [overflow(), text(WHOLE, { chunks: 20 })])
       const second = await house().say("@@overflow@@", channel)
-      await house().ended(second, 90_000)
+      await house().ended(second)
       expect(await shownTexts(house(), second)).toEqual([WHOLE, WHOLE])
       expect(await shownTexts(house(), first)).toEqual(["A long story.", "A long story."])
     },
@@ -117,7 +118,7 @@ export const describeConversation = (house: () => House): void => {
         await client.until(() => client.answerTo(promptId).length > length, "streaming text")
         link.reset()
       }
-      await ended(promptId, 90_000)
+      await ended(promptId)
       expect(await shownTexts(house(), promptId)).toEqual([WHOLE, WHOLE])
       expect(client.gaps()).toBe(0)
     },
@@ -139,14 +140,30 @@ export const describeConversation = (house: () => House): void => {
           ts: "17.5",
         },
       }
-      for (let delivery = 0; delivery < 2; delivery += 1)
-        expect((await fetch(slack.event(`${url}/channels/slack`, event))).status).toBe(200)
+      const deliver = async (given: object) =>
+        expect(
+          (await fetch(slack.event(`${url}/channels/slack`, given), OWN_CONNECTION)).status,
+        ).toBe(200)
+      for (let delivery = 0; delivery < 2; delivery += 1) await deliver(event)
       await untilTrue(() => slack.posts.length > 0, "answer in Slack")
-      expect(slack.posts).toEqual([{ channel: "C1", thread: "17.5", text: "*Yes*, I am here." }])
+      const first = { channel: "C1", thread: "17.5", text: "*Yes*, I am here." }
+      expect(slack.posts).toEqual([first])
+      // The prompts of a thread are answered in order: a second answer would come before the answer to the next message.
+      model.on("from-slack-again", [text("Still here.")])
+      const words = "<@UBOT> @@from-slack-again@@"
+      await deliver({
+        ...event,
+        event: { ...event.event, text: words, ts: "17.6", thread_ts: "17.5" },
+      })
+      await untilTrue(
+        () => slack.posts.some((post) => post.text === "Still here."),
+        "answer to the next message in Slack",
+      )
+      expect(slack.posts).toEqual([first, { ...first, text: "Still here." }])
       const prompts = client
         .messages()
         .filter(({ role, channel }) => role === "user" && channel === "slack:C1:17.5")
-      expect(prompts).toHaveLength(1)
+      expect(prompts).toHaveLength(2)
     },
     TEST_MS,
   )
@@ -164,7 +181,9 @@ export const describeConversation = (house: () => House): void => {
         caption: "@@from-telegram@@",
         photo: [{ file_id: "p1" }],
       }
-      expect((await fetch(telegram.update(`${url}/channels/telegram`, message))).status).toBe(200)
+      expect(
+        (await fetch(telegram.update(`${url}/channels/telegram`, message), OWN_CONNECTION)).status,
+      ).toBe(200)
       await untilTrue(() => telegram.posts.length > 0, "answer in Telegram")
       expect(telegram.posts).toEqual([{ chat: "42", topic: undefined, text: "A fine bird." }])
       const asked = model.requests.findLast(({ messages }) =>

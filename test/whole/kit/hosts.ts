@@ -1,6 +1,7 @@
 /** The two hosts of the hub behind one shape, each with the sessions `main` and `other`. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { LOCAL_OWNER } from "../../../src/hub/access/ownership.ts"
 import { startLocalHub } from "../../../src/hub/hosts/bun/local-hub.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../../hub/kit/hub.ts"
@@ -11,6 +12,11 @@ import { requireBinary, type Sandbox } from "../../kit/runner.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 
 export type HostName = "bun" | "workerd"
+
+/**
+ * For requests to a hub: workerd closes a connection that was idle for some seconds, also while a request is on its way over it.
+ */
+export const OWN_CONNECTION = { keepalive: false } as const
 
 export interface HubHost {
   readonly url: string
@@ -109,6 +115,23 @@ const startFleetProcess = async (
   }
 }
 
+/**
+ * Raises the limit of prompts per minute of the owner of all sessions. The default of 60 is for people: these tests send more in
+ * a minute on a fast machine.
+ */
+export const liftPromptLimit = async ({
+  url,
+  clientToken,
+}: Pick<HubHost, "url" | "clientToken">): Promise<void> => {
+  const response = await fetch(`${url}/owners/${encodeURIComponent(LOCAL_OWNER)}/budget`, {
+    method: "PUT",
+    ...OWN_CONNECTION,
+    headers: { authorization: `Bearer ${clientToken}` },
+    body: JSON.stringify({ promptsPerMinute: 1_000_000 }),
+  })
+  if (!response.ok) throw new Error(`PUT budget: ${await response.text()}`)
+}
+
 /** Creates a session, or changes its title or config, as an operator of the hub does. */
 export const putSession = async (
   { url, clientToken }: Pick<HubHost, "url" | "clientToken">,
@@ -117,6 +140,7 @@ export const putSession = async (
 ): Promise<void> => {
   const response = await fetch(`${url}/sessions/${session}`, {
     method: "PUT",
+    ...OWN_CONNECTION,
     headers: { authorization: `Bearer ${clientToken}` },
     body: JSON.stringify({ runnerToken: RUNNER_TOKEN, ...fields }),
   })

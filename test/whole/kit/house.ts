@@ -26,7 +26,7 @@ import {
   type TelegramApi,
 } from "../../kit/telegram-api.ts"
 import { textOf } from "../../../src/demo/request.ts"
-import { type HostName, hubHosts, putSession } from "./hosts.ts"
+import { type HostName, hubHosts, liftPromptLimit, OWN_CONNECTION, putSession } from "./hosts.ts"
 
 export interface ToolCallResult {
   readonly promptId: string
@@ -59,7 +59,9 @@ export interface House {
   /** Sends a prompt of a client and returns its id. */
   readonly say: (content: string, fields?: object) => Promise<string>
   /** Waits until every message of a prompt has ended. */
-  readonly ended: (promptId: string, ms?: number) => Promise<void>
+  readonly ended: (promptId: string) => Promise<void>
+  /** Sends a prompt to another session over HTTP. A refusal throws an error with its text. */
+  readonly tell: (session: string, content: string) => Promise<void>
   /** A call of the hub's HTTP API with the client's token. */
   readonly api: (method: string, path: string, body?: object) => Promise<Response>
   /** A call of the gateway as a person. */
@@ -103,6 +105,7 @@ export const startHouse = async (host: HostName): Promise<House> => {
       TELEGRAM_SESSION: "main",
     },
   })
+  await liftPromptLimit(hub)
   await putSession(hub, "other", { title: OTHER_TITLE })
   // A runner reaches its own session, its ancestors and its descendants only.
   await putSession(hub, "main", { config: scriptedConfig(model), parent: "other" })
@@ -133,15 +136,21 @@ export const startHouse = async (host: HostName): Promise<House> => {
     client
       .messages()
       .filter((message) => message.role === "assistant" && message.promptId === promptId)
-  const ended: House["ended"] = (promptId, ms = 60_000) =>
+  const ended: House["ended"] = (promptId) =>
     client.until(
       () =>
         client.queue().every(({ id }) => id !== promptId) &&
         answersTo(promptId).length > 0 &&
         answersTo(promptId).every(({ status }) => status !== "streaming"),
       `end of the prompt ${promptId}`,
-      ms,
     )
+  const api: House["api"] = (method, path, body) =>
+    fetch(`${hub.url}${path}`, {
+      method,
+      ...OWN_CONNECTION,
+      headers: { authorization: `Bearer ${hub.clientToken}` },
+      ...(body && { body: JSON.stringify(body) }),
+    })
   let calls = 0
 
   return {
@@ -175,12 +184,11 @@ export const startHouse = async (host: HostName): Promise<House> => {
         read: readByModel(model, script),
       }
     },
-    api: (method, path, body) =>
-      fetch(`${hub.url}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${hub.clientToken}` },
-        ...(body && { body: JSON.stringify(body) }),
-      }),
+    tell: async (session, content) => {
+      const response = await api("POST", `/sessions/${session}/prompt`, { content })
+      if (!response.ok) throw new Error(`the prompt was refused: ${await response.text()}`)
+    },
+    api,
     gateway: async (path, init) => {
       const token = await new SignJWT({ sid: "main" })
         .setProtectedHeader({ alg: "HS256" })

@@ -112,7 +112,7 @@ export const sessionRows: Rows<
     expect(textsOf(await shownOf(house, "other"), "user")).toContain(content)
   },
   read_messages: async (house) => {
-    await house.api("POST", "/sessions/other/prompt", { content: "Where is the frog?" })
+    await house.tell("other", "Where is the frog?")
     const answer = "The other session heard: Where is the frog?"
     await untilTrue(
       async () => textsOf(await shownOf(house, "other"), "assistant").includes(answer),
@@ -122,7 +122,7 @@ export const sessionRows: Rows<
     expect(read).toContain(answer)
   },
   forward_messages: async (house) => {
-    await house.api("POST", "/sessions/other/prompt", { content: "Forward this." })
+    await house.tell("other", "Forward this.")
     const answer = "The other session heard: Forward this."
     await untilTrue(
       async () => textsOf(await shownOf(house, "other"), "assistant").includes(answer),

@@ -1,5 +1,6 @@
 /** Rows of the tools for workflows, triggers and executions. */
 import { expect } from "bun:test"
+import { OWN_CONNECTION } from "../kit/hosts.ts"
 import type { House } from "../kit/house.ts"
 import {
   executionOf,
@@ -52,6 +53,7 @@ const createTrigger = async (house: House, slug: string, file: string) => {
 const callHook = ({ url }: House, { id, secret }: { id: string; secret: string }, data: object) =>
   fetch(`${url}/hooks/${id}`, {
     method: "POST",
+    ...OWN_CONNECTION,
     headers: { authorization: `Bearer ${secret}` },
     body: JSON.stringify(data),
   })

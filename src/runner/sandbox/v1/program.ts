@@ -1,6 +1,6 @@
 /** Starts a program for a `/v1` request: in a process group of its own, in a held directory, marked for the search. */
 import type { HeldDirectory } from "../../../lib/untrusted-files.ts"
-import { carriersOf, endAll, listProcesses } from "../../host/processes.ts"
+import { carriersOf, endAll, isAnyStarting, listProcesses } from "../../host/processes.ts"
 import { systemClock } from "../../../lib/clock.ts"
 import type { Files } from "./files.ts"
 import { invalid } from "./problem.ts"
@@ -94,4 +94,4 @@ export const endProgramsOf = (serverMark: string): Promise<number> =>
   endCarriers(SERVER_VARIABLE, serverMark)
 
 const endCarriers = (variable: string, value: string): Promise<number> =>
-  endAll(() => carriersOf(variable, value, listProcesses()), systemClock)
+  endAll(() => carriersOf(variable, value, listProcesses()), systemClock, isAnyStarting)
