@@ -185,14 +185,16 @@ describe("a local sandbox", () => {
 
   test("a command that leaves a process with its output behind ends at its limit, and that process with the sandbox", async () => {
     const ref = await startOne("left")
-    const argv = ["sh", "-c", "sleep 77 & echo $! > left.pid"]
+    const argv = ["sh", "-c", "sleep 77 & echo $! $$ > left.pids"]
     const controller = new AbortController()
     const result = provider.exec(ref, { argv }, controller.signal)
-    const file = workspace("left", "left.pid")
-    const pid = await untilFound(
-      () => existsSync(file) && Number(readFileSync(file, "utf8")),
+    const file = workspace("left", "left.pids")
+    const text = await untilFound(
+      () => existsSync(file) && /^\d+ \d+\n/.exec(readFileSync(file, "utf8"))?.[0],
       "process that the command leaves behind",
     )
+    const [pid = 0, shell = 0] = text.split(" ").map(Number)
+    await untilTrue(() => !existsSync(`/proc/${shell}`), "the end of the command")
     controller.abort()
     expect(await result).toMatchObject({ is: "unknown" })
     // The answer has not waited for its end.
