@@ -11,11 +11,12 @@ import { newLife } from "./core/life.ts"
 import { notes } from "./core/life-notes.ts"
 import { dueAt, step } from "./core/life-state.ts"
 import { answerElsewhere } from "./core/other-provider.ts"
+import { POOL_BOOT_MS } from "./core/pool.ts"
 import type { Metrics } from "./metrics.ts"
 import { perform, type PerformOptions } from "./perform.ts"
 import type { SandboxInfo } from "./providers/contract.ts"
 import { createQuotas, type OwnerQuotas } from "./quotas.ts"
-import type { FleetStore, NewSession, StoredSession } from "./store/ports.ts"
+import type { FleetStore, NewSession, SessionKind, StoredSession } from "./store/ports.ts"
 import { createWaiters, type Waiters } from "./wait-for-change.ts"
 
 export interface KeeperOptions extends PerformOptions {
@@ -91,10 +92,11 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     minimumVersion: undefined,
     hasSuccessors: false,
   }
-  // It waits for a session, for any time.
-  const pooled: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
-  const policyOf = ({ kind }: StoredSession): LifePolicy =>
-    kind === "external" ? external : kind === "pool" || kind === "base" ? pooled : options.policy
+  const base: LifePolicy = { ...options.policy, idleMs: NEVER_MS, pausedMs: undefined }
+  // It waits for a session, for any time. Nothing is lost with one that does not start.
+  const pool: LifePolicy = { ...base, bootMs: Math.min(base.bootMs, POOL_BOOT_MS) }
+  const policies: Partial<Record<SessionKind, LifePolicy>> = { external, base, pool }
+  const policyOf = ({ kind }: StoredSession): LifePolicy => policies[kind] ?? options.policy
   const quotas = options.quotas ?? createQuotas({ store, clock, quotas: {} })
   let breaker = closedBreaker
   let stopped = false

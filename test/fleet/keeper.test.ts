@@ -395,8 +395,10 @@ describe("the sweep", () => {
     sweeper.stop()
     gate.resolve()
     await untilTrue(() => lines.some((line) => line.includes("sweep.done")), "end of the sweep")
+    // Sleep: yields to the event loop so that the sweeper could plan its next sweep.
     await Bun.sleep(0)
     clock.advance(3_600_000)
+    // Sleep: yields to the event loop so that a planned sweep could begin.
     await Bun.sleep(0)
     expect(sweeps).toBe(1)
   })

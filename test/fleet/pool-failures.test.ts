@@ -76,6 +76,7 @@ test("a pool whose creates are refused waits ever longer, up to 15 minutes, and 
       clock.advance(1000)
       await keeper.tick()
       await pool.round()
+      // Sleep: yields to the event loop so that the answers of the provider are stored.
       await Bun.sleep(0)
     }
   }
@@ -96,6 +97,81 @@ test("a pool whose creates are refused waits ever longer, up to 15 minutes, and 
   await pass(65)
   expect((await store.find("s"))?.life.phase).toBe("running")
   expect((await store.pooled()).map(({ life }) => life.phase)).toEqual(["running"])
+  await keeper.stop()
+})
+
+/** A provider whose sandboxes connect to the hub, apart from the first ones. */
+const hangingProvider = (hanging: number) => {
+  const inner = memoryProvider({ startsRunner: true })
+  const made: string[] = []
+  const terminated: string[] = []
+  const provider: SandboxProvider = {
+    ...inner,
+    create: async (spec, limit) => {
+      made.push(spec.session)
+      return inner.create(spec, limit)
+    },
+    terminate: async (ref) => {
+      terminated.push(ref)
+      return inner.terminate(ref)
+    },
+  }
+  return { provider, made, terminated, connects: () => made.slice(hanging) }
+}
+
+test("a pool whose first two sandboxes hang is full again within 20 seconds, and the two are ended then", async () => {
+  const store = openSqliteStore(":memory:")
+  const clock = createManualClock(1_000_000)
+  const { provider, made, terminated, connects } = hangingProvider(2)
+  const { pool, keeper } = await poolOn(store, 3, {}, { provider, clock })
+  const from = clock.now()
+  const ready = async () => (await store.pooled()).filter(({ life }) => isReady(life))
+  const second = async () => {
+    for (const half of [500, 500]) {
+      clock.advance(half)
+      await keeper.tick()
+      await pool.round()
+    }
+    await untilTrue(
+      async () => (await store.pooled()).every(({ life }) => !life.pending),
+      "answer to every call",
+    )
+    // The runner of a sandbox that does not hang connects a second after its create.
+    for (const id of connects())
+      await keeper.runner(id, { generation: 1, linked: true, busy: false })
+  }
+  while ((await ready()).length < 3 && clock.now() < from + 60_000) await second()
+  expect(clock.now() - from).toBeLessThanOrEqual(20_000)
+  expect(made).toHaveLength(5)
+  // No slow entry is ended before the pool is full.
+  expect(terminated).toEqual([])
+  await second()
+  await second()
+  expect(terminated.toSorted()).toEqual(
+    made
+      .slice(0, 2)
+      .map((id) => `sp-${id}-1`)
+      .toSorted(),
+  )
+  expect((await store.pooled()).map(({ id }) => id).toSorted()).toEqual(connects().toSorted())
+  await keeper.stop()
+})
+
+test("a sandbox of the pool has a minute to start, and that of a session two", async () => {
+  const store = openSqliteStore(":memory:")
+  const clock = createManualClock(1_000_000)
+  const { keeper } = await poolOn(store, 1, {}, { provider: hangingProvider(9).provider, clock })
+  for (const [id, kind, ms] of [
+    ["warm", "pool", 60_000],
+    ["own", "hub", 120_000],
+    ["image", "base", 120_000],
+  ] as const) {
+    await keeper.add({ ...row, id, kind })
+    await keeper.want(id, "running")
+    const isBooting = async () => (await store.find(id))?.life.phase === "booting"
+    await untilTrue(isBooting, `sandbox of ${id}`)
+    expect((await store.find(id))?.life.bootBy).toBe(clock.now() + ms)
+  }
   await keeper.stop()
 })
 

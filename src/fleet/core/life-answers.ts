@@ -10,6 +10,7 @@ import {
   gone,
   isAlive,
   isOurs,
+  lookedAgain,
   only,
   retryLater,
   snapshotMissing,
@@ -62,7 +63,8 @@ const afterProbe = (
   at: number,
 ): Change => {
   if (info.state === "dead") return gone(life, policy)
-  const known = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
+  const seen = { ...life, unsure: false, expiresAt: info.expiresAt ?? life.expiresAt }
+  const known = life.lookAt === undefined ? seen : lookedAgain(seen, info, at)
   if (info.state === "paused" || info.state === "stopped")
     // What was found out about its runner was before the pause.
     return only({ ...known, phase: "paused", pausedAt: life.pausedAt ?? at, replace: false })

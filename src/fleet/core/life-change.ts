@@ -23,6 +23,7 @@ export const withoutSandbox = (life: Life): Life => ({
   ref: undefined,
   expiresAt: undefined,
   bootBy: undefined,
+  lookAt: undefined,
   pausedAt: undefined,
   unlinkedAt: undefined,
   preparedAt: undefined,
@@ -92,6 +93,7 @@ export const booted = (life: Life, policy: LifePolicy, at: number): Life => {
     ...life,
     phase: runs ? "running" : "booting",
     bootBy: runs ? undefined : at + policy.bootMs,
+    lookAt: undefined,
     unlinkedAt: runs ? undefined : at,
     pausedAt: undefined,
     unsure: false,
@@ -105,8 +107,16 @@ export const adopt = (life: Life, info: SandboxInfo, policy: LifePolicy, at: num
   const own = { ...life, ref: info.ref, expiresAt: info.expiresAt, doubt: false }
   return info.state === "paused" || info.state === "stopped"
     ? { ...own, phase: "paused", pausedAt: at, unsure: false }
-    : booted(own, policy, at)
+    : lookedAgain(booted(own, policy, at), info, at)
 }
+
+const LOOK_AGAIN_MS = 5000
+
+/** A sandbox that is still being made is looked at until the provider says what became of it. */
+export const lookedAgain = (life: Life, { state }: SandboxInfo, at: number): Life => ({
+  ...life,
+  lookAt: state === "starting" && life.phase === "booting" ? at + LOOK_AGAIN_MS : undefined,
+})
 
 export const isAlive = ({ state }: SandboxInfo): boolean => state !== "dead"
 export const isOurs = (life: Life, { generation }: SandboxInfo): boolean =>

@@ -73,8 +73,8 @@ const whenWantedRunning = (
   return release(life, ref, policy) ?? (overdue(life, at) ? { do: "probe", ref } : undefined)
 }
 
-const overdue = (life: Life, at: number): boolean =>
-  life.phase === "booting" && life.bootBy !== undefined && at >= life.bootBy
+const overdue = ({ phase, bootBy, lookAt }: Life, at: number): boolean =>
+  phase === "booting" && [bootBy, lookAt].some((time) => time !== undefined && at >= time)
 
 export const nextCall = (life: Life, policy: LifePolicy, at: number): Call | undefined => {
   if (life.pending !== undefined) return undefined

@@ -39,6 +39,7 @@ const runnerChanged = (
       ...known,
       phase: "running",
       bootBy: undefined,
+      lookAt: undefined,
       unlinkedAt: undefined,
       // A runner that connects after all does not need to be replaced.
       replace: life.replace && mustRotate(life, at),
@@ -223,7 +224,8 @@ export const dueAt = (life: Life, policy: LifePolicy, at: number): number | unde
     policy.pausedMs === undefined || life.pausedAt === undefined || life.wanted !== "asleep"
       ? undefined
       : life.pausedAt + policy.pausedMs
-  const times = [life.retryAt, life.bootBy, life.idleAt, ...rotateTimes(life), pausedUntil]
+  const { retryAt, bootBy, lookAt, idleAt } = life
+  const times = [retryAt, bootBy, lookAt, idleAt, ...rotateTimes(life), pausedUntil]
   // Times that have passed were handled by the last step.
   const coming = times.filter((time) => time !== undefined && time > at) as readonly number[]
   return coming.length === 0 ? undefined : Math.min(...coming)

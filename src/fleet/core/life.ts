@@ -77,6 +77,11 @@ export const lifeSchema = z.object({
   lastError: z.string().optional(),
   retryAt: z.number().optional(),
   bootBy: z.number().optional(),
+  /**
+   * When to look again at a sandbox that was still being made when it was found: the process that makes it may have died. Absent:
+   * only `bootBy` counts.
+   */
+  lookAt: z.number().optional(),
   idleAt: z.number().optional(),
   /** The last use by people that is known, by the clock of the hub. Only a change counts. */
   usedAt: z.number().optional(),

@@ -36,6 +36,12 @@ export interface PoolPlan {
 const BEFORE_END_MS = 60 * 60_000
 /** A provider in trouble is not asked for the whole pool at once. */
 const STARTS_AT_ONCE = 2
+/** An entry whose start takes longer does not hold back others: its place is given to a new one. */
+const SLOW_MS = 15_000
+/** How often the size of the pool the entries may be, slow ones included. */
+const MOST_TIMES = 2
+/** How long a sandbox that no session uses yet may take from its create to the connection of its runner. */
+export const POOL_BOOT_MS = 60_000
 
 /** While sandboxes of the pool fail, no new ones are started. */
 export interface PoolPause {
@@ -81,23 +87,38 @@ const isUseful = ({ poolKey, life }: PoolEntry, { key, at }: PoolAims): boolean 
   !life.failed &&
   (life.expiresAt === undefined || at < life.expiresAt - BEFORE_END_MS)
 
+/**
+ * When the present attempt to start the entry began. The first attempt begins with the entry and includes calls that were lost
+ * with their replicas. After a failure the next attempt begins when it is made, so a provider that refuses is not asked more often.
+ */
+const startedAt = ({ createdAt, life }: PoolEntry): number =>
+  !life.touched && life.lastError === undefined
+    ? createdAt
+    : Math.max(createdAt, life.unlinkedAt ?? 0, life.pending?.since ?? 0, life.retryAt ?? 0)
+
+/** It has been started, and is not ready after the usual time. */
+export const isSlow = (entry: PoolEntry, at: number): boolean =>
+  !isReady(entry.life) && entry.life.wanted === "running" && at - startedAt(entry) >= SLOW_MS
+
 /** `entries`: all sandboxes of the pool, of every version. */
 export const planPool = (entries: readonly PoolEntry[], aims: PoolAims): PoolPlan => {
+  const { size, at } = aims
   const ended = entries.filter(({ life }) => life.phase === "ended")
   const alive = entries.filter(({ life }) => life.wanted !== "ended")
-  // The ones that can be claimed first, then the oldest.
+  // The oldest first.
   const useful = alive
     .filter((entry) => isUseful(entry, aims))
-    .toSorted(
-      (a, b) =>
-        Number(isReady(b.life)) - Number(isReady(a.life)) ||
-        a.createdAt - b.createdAt ||
-        (a.id < b.id ? -1 : 1),
-    )
-  const kept = useful.slice(0, aims.size)
-  const starting = kept.filter(({ life }) => !isReady(life))
-  const missing = Math.max(0, aims.size - kept.length)
-  const isPaused = aims.pausedUntil !== undefined && aims.at < aims.pausedUntil
+    .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+  const ready = useful.filter(({ life }) => isReady(life)).slice(0, size)
+  const places = size - ready.length
+  const unready = useful.filter(({ life }) => !isReady(life))
+  const starting = unready.filter((entry) => !isSlow(entry, at)).slice(0, places)
+  // A slow one may still become ready before the one that was started in its place. It stays while the pool is not full.
+  const most = places === 0 ? 0 : MOST_TIMES * size - ready.length - starting.length
+  const slow = unready.filter((entry) => isSlow(entry, at)).slice(0, most)
+  const kept = [...ready, ...starting, ...slow]
+  const missing = Math.min(places - starting.length, MOST_TIMES * size - kept.length)
+  const isPaused = aims.pausedUntil !== undefined && at < aims.pausedUntil
   return {
     add: isPaused ? 0 : Math.max(0, Math.min(missing, STARTS_AT_ONCE - starting.length)),
     start: starting.filter(({ life }) => life.wanted === "asleep").map(({ id }) => id),

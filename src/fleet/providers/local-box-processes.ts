@@ -6,6 +6,7 @@ import {
   identityOf,
   isAlive,
   joining,
+  killTree,
   type ProcessGroup,
   type ProcessIdentity,
 } from "./local-processes.ts"
@@ -70,7 +71,13 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     boxes.write({ ...box, helpers })
     const process = spawn(box, own.launch(box, joinGroup), "runner.log")
     const started = { ...box, isFrozen: false, process, helpers }
-    boxes.write(started)
+    try {
+      boxes.write(started)
+    } catch (error) {
+      // Another process of the fleet has ended the sandbox meanwhile: without a record nothing would find these.
+      for (const { pid } of [process, ...helpers]) killTree(pid)
+      throw error
+    }
     return own.untilStarted(started)
   }
 
@@ -104,6 +111,7 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     }
     if (roots.some(isAlive)) return false
     group.kill(roots)
+    group.killLaunchers()
     for (let attempt = 0; attempt < 50; attempt++) {
       try {
         group.remove()

@@ -37,6 +37,8 @@ export interface Cgroup {
   readonly prepare: (resources: Resources) => void
   /** The shell command that puts the shell, and so all that it starts afterwards, into the group. */
   readonly join: (resources: Resources) => string
+  /** The process has joined the group. */
+  readonly has: (pid: number) => boolean
   readonly freeze: () => void
   /** False while a process of a group that is being frozen still runs. */
   readonly isFrozen: () => boolean
@@ -170,6 +172,15 @@ export const cgroupOf = (cgroups: Cgroups, root: string, name: string): Cgroup =
       used(resources)
         .map((folder) => `echo $$ > '${folder}/cgroup.procs'`)
         .join(" && "),
+    has: (pid) => {
+      try {
+        const text = readFileSync(`/proc/${pid}/cgroup`, "utf8")
+        return ownPaths(text).get("")?.split("/").includes(`sandpiper-${name}`) === true
+      } catch {
+        // It has ended.
+        return false
+      }
+    },
     freeze: () => write("cgroup.freeze", "1"),
     isFrozen: () =>
       !existsSync(main) || /^frozen 1$/m.test(readFileSync(join(main, "cgroup.events"), "utf8")),

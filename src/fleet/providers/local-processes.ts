@@ -1,6 +1,6 @@
 /** Groups of processes on this machine: a cgroup where that is possible, otherwise the process and its descendants. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { type Cgroups, cgroupOf, type Resources } from "./local-cgroups.ts"
+import { type Cgroup, type Cgroups, cgroupOf, type Resources } from "./local-cgroups.ts"
 
 export interface ProcessIdentity {
   readonly pid: number
@@ -98,6 +98,8 @@ export interface ProcessGroup {
   readonly isFrozen: (roots: readonly ProcessIdentity[]) => boolean
   readonly thaw: (roots: readonly ProcessIdentity[]) => void
   readonly kill: (roots: readonly ProcessIdentity[]) => void
+  /** Ends processes that were to join the group and have not done so, also unrecorded ones. */
+  readonly killLaunchers: () => void
   /** After all its processes have ended. Throws before. */
   readonly remove: () => void
 }
@@ -161,6 +163,7 @@ const descendants: ProcessGroup = {
   isFrozen: (roots) => living(roots).every((pid) => readProcess(pid)?.isStopped !== false),
   thaw: (roots) => signal(living(roots), "SIGCONT"),
   kill: (roots) => signal(living(roots), "SIGKILL"),
+  killLaunchers: () => {},
   remove: () => {},
 }
 
@@ -168,5 +171,19 @@ const descendants: ProcessGroup = {
 export const joining = (join: string | undefined): readonly string[] =>
   join === undefined ? [] : ["/bin/sh", "-c", `${join} && exec "$@"`, "sh"]
 
+/**
+ * A launcher joins its group itself. One that was stopped before, by a signal or by a machine without memory, is not in it: it is
+ * ended by its identity, and by its command line if its identity was not recorded any more.
+ */
+const inCgroup = (cgroup: Cgroup): ProcessGroup => ({
+  ...cgroup,
+  kill: (roots) => {
+    cgroup.kill()
+    const outside = roots.filter((root) => isAlive(root) && !cgroup.has(root.pid))
+    signal(outside.flatMap(({ pid }) => withDescendants(pid)).toReversed(), "SIGKILL")
+  },
+  killLaunchers: () => killLaunchers(cgroup.join({})),
+})
+
 export const processGroup = (cgroups: Cgroups, name: string): ProcessGroup =>
-  cgroups.root === undefined ? descendants : cgroupOf(cgroups, cgroups.root, name)
+  cgroups.root === undefined ? descendants : inCgroup(cgroupOf(cgroups, cgroups.root, name))

@@ -26,6 +26,11 @@ export interface LocalProviderOptions {
   readonly isolated?: Omit<IsolatedModeOptions, "root" | "self" | "clock" | "hasLimits"> | undefined
 }
 
+const notEnded = {
+  is: "unknown",
+  why: "the processes of the sandbox have not ended yet",
+} as const
+
 export const createLocalProvider = (options: LocalProviderOptions): SandboxProvider => {
   const { root, self, clock, isolated } = options
   const cgroups = options.cgroups ?? findCgroups()
@@ -187,7 +192,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
         remove(box)
         return missing
       }
-      await kill(box)
+      if (!(await kill(box))) return notEnded
       const problem = await start(box)
       return problem === undefined ? { is: "ok", value: {} } : { is: "unknown", why: problem }
     },
@@ -232,8 +237,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     terminate: async (ref) => {
       const box = boxes.read(ref)
       if (!box) return ok
-      if (!(await kill(box)))
-        return { is: "unknown", why: "the processes of the sandbox have not ended yet" }
+      if (!(await kill(box))) return notEnded
       if (box.ending) modeOf(box).keepDisk?.(box)
       remove(box)
       return ok
@@ -252,7 +256,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       if (command.argv[0] === "/start.sh") {
         const next = await withoutEnding(box)
         if (isKept(next)) return missing
-        await kill(next)
+        // A second runner beside the first would have its record.
+        if (!(await kill(next))) return notEnded
         const problem = await start(next)
         if (problem !== undefined) return { is: "unknown", why: problem }
         return { is: "ok", value: { exitCode: 0, stdout: "", stderr: "" } }

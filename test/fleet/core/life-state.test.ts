@@ -96,6 +96,58 @@ const newScene = (can: Partial<Capabilities>, over: Partial<LifePolicy> = {}) =>
   }
 }
 
+describe("a sandbox that is found while it is still being made", () => {
+  /** The replica that makes it is gone: another one finds it. */
+  const foundStarting = () => {
+    const scene = newScene({ supportsPause: true, snapshot: "copy" })
+    scene.want("running", 0)
+    scene.feed({ type: "lost", number: scene.life().number, at: 30_000 })
+    scene.answer(ok({ found: [boxInfo("starting")] }), 30_000)
+    return scene
+  }
+
+  test("is looked at every five seconds until its provider says that it runs", () => {
+    const scene = foundStarting()
+    expect(scene.life()).toMatchObject({ phase: "booting", ref: "a" })
+    expect(scene.due(30_000)).toBe(35_000)
+    expect(scene.feed({ type: "due", at: 34_999 })).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 35_000 })?.call).toEqual({ do: "probe", ref: "a" })
+    scene.answer(ok({ info: boxInfo("starting") }), 36_000)
+    expect(scene.due(36_000)).toBe(41_000)
+    expect(scene.feed({ type: "due", at: 41_000 })?.call).toEqual({ do: "probe", ref: "a" })
+    expect(scene.answer(ok({ info: boxInfo("running") }), 41_000)).toBeUndefined()
+    // From now on only the limit of its boot counts.
+    expect(scene.due(41_000)).toBe(150_000)
+  })
+
+  test("is made again at once if the process that made it has died", () => {
+    const scene = foundStarting()
+    scene.feed({ type: "due", at: 35_000 })
+    expect(scene.answer(ok({ info: boxInfo("stopped") }), 35_000)).toEqual({
+      do: "resume",
+      ref: "a",
+    })
+    // The local provider says this of a sandbox that is half made.
+    expect(scene.answer({ is: "missing" }, 35_000)).toEqual({ do: "create", generation: 2 })
+  })
+
+  test("is looked at no more when its runner has connected", () => {
+    const scene = foundStarting()
+    scene.runner(31_000)
+    expect(scene.life()).toMatchObject({ phase: "running", lookAt: undefined })
+    expect(scene.feed({ type: "due", at: 35_000 })).toBeUndefined()
+  })
+
+  test("is asked for again after an answer in doubt", () => {
+    const scene = foundStarting()
+    scene.feed({ type: "due", at: 35_000 })
+    expect(scene.answer({ is: "unknown", why: "timeout" }, 36_000)).toBeUndefined()
+    const again = scene.due(36_000) ?? 0
+    expect(again).toBeLessThan(41_000)
+    expect(scene.feed({ type: "due", at: again })?.call).toEqual({ do: "probe", ref: "a" })
+  })
+})
+
 describe("sleeping and waking", () => {
   test("a sandbox without pause is prepared, saved and terminated, and restored from its snapshot", () => {
     const scene = newScene({ snapshot: "copy" })

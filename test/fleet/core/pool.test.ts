@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import { type Life, newLife } from "../../../src/fleet/core/life.ts"
 import {
   isReady,
+  isSlow,
   pauseAfter,
   planPool,
   type PoolEntry,
@@ -114,6 +115,115 @@ describe("the plan of the pool", () => {
             poolKey === "now" && isReady(life) && life.expiresAt === undefined
           const lost = entries.filter((one) => isGood(one) && plan.end.includes(one.id)).length
           if (lost > 0) expect(left.filter(isGood)).toHaveLength(size)
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe("entries that start for long", () => {
+  const later = (at: number, size = 3) => ({ ...aims, size, at })
+
+  test("entries that have been started for 15 seconds hold back no others, and are ended when the pool is full", () => {
+    const stuck = [entry("a", "booting"), entry("b", "booting")]
+    expect(planPool(stuck, later(14_999)).add).toBe(0)
+    expect(planPool(stuck, later(15_000))).toEqual({ add: 2, start: [], end: [], forget: [] })
+    const next = [entry("c", "ready", "now", 15_000), entry("d", "ready", "now", 15_000)]
+    expect(planPool([...stuck, ...next], later(17_000))).toMatchObject({ add: 1, end: [] })
+    const full = [...stuck, ...next, entry("e", "ready", "now", 17_000)]
+    expect(planPool(full, later(18_000))).toMatchObject({ add: 0, end: ["a", "b"] })
+  })
+
+  test("a slow entry that becomes ready takes its place, and one that was started in its place is ended", () => {
+    const entries = [entry("a", "ready"), entry("b", "booting", "now", 15_000)]
+    expect(planPool(entries, later(16_000, 1))).toMatchObject({ add: 0, end: ["b"] })
+  })
+
+  test("a provider at which no sandbox starts gets twice the size of the pool at most, two at a time", () => {
+    const entries: PoolEntry[] = []
+    for (let at = 0; at < 600_000; at += 500) {
+      const { add, end } = planPool(entries, later(at))
+      expect(end).toEqual([])
+      expect(add).toBeLessThanOrEqual(2)
+      for (let number = 0; number < add; number += 1)
+        entries.push(entry(`e${entries.length}`, "booting", "now", at))
+    }
+    expect(entries.map(({ createdAt }) => createdAt)).toEqual([
+      0, 0, 15_000, 15_000, 30_000, 30_000,
+    ])
+  })
+
+  test("an entry that was refused and waits for its next attempt keeps its place", () => {
+    const refused = {
+      ...newLife,
+      wanted: "running",
+      lastError: "no capacity",
+      failures: 1,
+    } as const
+    const life: Life = { ...refused, retryAt: 100_000 }
+    const waits: PoolEntry = { ...entry("a", "booting"), life }
+    expect(planPool([waits], later(99_000, 1)).add).toBe(0)
+    const pending = { number: 2, call: { do: "create", generation: 2 }, dirty: false } as const
+    const again = { ...waits, life: { ...refused, pending: { ...pending, since: 100_000 } } }
+    expect(planPool([again], later(114_999, 1)).add).toBe(0)
+    // The attempt that is under way now is slow itself.
+    expect(planPool([again], later(115_000, 1)).add).toBe(1)
+  })
+
+  test("an entry that was ready keeps its place for 15 seconds after its runner has lost its link, and during a call", () => {
+    const lost: Life = { ...ready, phase: "booting", touched: true, unlinkedAt: 900_000 }
+    const one = { ...entry("a", "ready"), life: lost }
+    expect(planPool([one], later(914_999, 1)).add).toBe(0)
+    expect(planPool([one], later(915_000, 1)).add).toBe(1)
+    const pending = { number: 2, call: { do: "probe", ref: "r" }, dirty: false } as const
+    const asked = { ...ready, touched: true, pending: { ...pending, since: 900_000 } }
+    expect(planPool([{ ...one, life: asked }], later(901_000, 1)).add).toBe(0)
+  })
+
+  test("an entry that was recorded and never started keeps its place: the hub is asked for it again", () => {
+    expect(planPool([entry("a", "recorded")], later(900_000, 1))).toMatchObject({
+      add: 0,
+      start: ["a"],
+    })
+  })
+
+  test("a pool that is not full always starts an entry or waits for a young one, and the provider is never asked for more than twice its size", () => {
+    const anyEntry = fc.record({
+      id: fc.uuid(),
+      state: fc.constantFrom(...Object.keys(states)),
+      key: fc.constantFrom("now", "before"),
+      createdAt: fc.constantFrom(0, 4000, 10_000, 20_000),
+      wasUsed: fc.boolean(),
+      hasError: fc.boolean(),
+      unlinkedAt: fc.option(fc.constantFrom(1000, 16_000), { nil: undefined }),
+      retryAt: fc.option(fc.constantFrom(3000, 21_000), { nil: undefined }),
+    })
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(anyEntry, { selector: ({ id }) => id, maxLength: 20 }),
+        fc.nat(6),
+        (all, size) => {
+          const at = 20_000
+          const entries = all.map((one): PoolEntry => {
+            const made = entry(one.id, one.state, one.key, one.createdAt)
+            const { unlinkedAt, retryAt } = one
+            const lastError = one.hasError ? "refused" : undefined
+            const more = { touched: one.wasUsed, lastError, unlinkedAt, retryAt }
+            return { ...made, life: { ...made.life, expiresAt: undefined, ...more } }
+          })
+          const plan = planPool(entries, { key: "now", size, at })
+          const left = entries.filter(
+            ({ id, life }) => life.wanted !== "ended" && !plan.end.includes(id),
+          )
+          const readyOnes = left.filter(({ life }) => isReady(life)).length
+          const slow = left.filter((one) => isSlow(one, at)).length
+          const young = left.length - readyOnes - slow
+          expect(left.length + plan.add).toBeLessThanOrEqual(2 * size)
+          expect(readyOnes + young + plan.add).toBeLessThanOrEqual(size)
+          expect(plan.add).toBeLessThanOrEqual(Math.max(0, 2 - young))
+          if (readyOnes === size) expect(slow + young).toBe(0)
+          else if (left.length < 2 * size) expect(young + plan.add).toBeGreaterThan(0)
         },
       ),
       { numRuns: 2000 },

@@ -1,6 +1,6 @@
 /** Containers as sandboxes, against doubles that answer as Docker and as Podman do. Podman itself is in test/stack. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import { createDockerProvider } from "../../../src/fleet/providers/docker.ts"
@@ -15,7 +15,7 @@ import {
   startSandbox,
   valueOf,
 } from "../provider-contract.ts"
-import { untilTrue } from "../../kit/until-true.ts"
+import { untilFound, untilTrue } from "../../kit/until-true.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
 
@@ -165,9 +165,10 @@ describe("a sandbox of the provider docker", () => {
     const argv = ["sh", "-c", "sleep 600 & echo $! > child; sleep 600"]
     const running = own.exec(ref, { argv }, controller.signal)
     const child = join(folder, "child")
-    while (!(await Bun.file(child).exists()) || readFileSync(child, "utf8") === "")
-      await Bun.sleep(5)
-    const pid = Number(readFileSync(child, "utf8"))
+    const pid = await untilFound(
+      () => existsSync(child) && Number(readFileSync(child, "utf8")),
+      "child of the command",
+    )
     controller.abort()
     expect(await running).toMatchObject({ is: "unknown" })
     const isAlive = () => {

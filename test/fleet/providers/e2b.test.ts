@@ -10,6 +10,7 @@ import { CLOUD_IMAGE } from "../kit/cloud.ts"
 import { E2B_KEY, type E2bDouble, startE2bDouble } from "../kit/e2b-double.ts"
 import { keeperOn } from "../kit/fleet.ts"
 import { describeProvider, valueOf } from "../provider-contract.ts"
+import { untilEqual, untilTrue } from "../../kit/until-true.ts"
 
 const providerOf = (double: E2bDouble) =>
   createE2bProvider({
@@ -203,10 +204,10 @@ describe("sandboxes of E2B", () => {
     const ref = await create()
     const controller = new AbortController()
     const result = providerOf(double).exec(ref, { argv: ["sleep", "600"] }, controller.signal)
-    while (double.cloud.running().length === 0) await Bun.sleep(5)
+    await untilTrue(() => double.cloud.running().length > 0, "running command")
     controller.abort()
     expect(await result).toMatchObject({ is: "unknown" })
-    while (double.cloud.running().length > 0) await Bun.sleep(5)
+    await untilEqual(() => double.cloud.running().length, 0, "end of the command")
   })
 
   test("an unknown template, limits and a read-only volume are refused, and no sandbox is left", async () => {

@@ -15,6 +15,7 @@ import {
   untilState,
   valueOf,
 } from "../provider-contract.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 const SECRET = "token-of-the-runner-0123456789"
 
@@ -109,7 +110,7 @@ describe("a SandboxClaim", () => {
     const making = other.create(contractSpec(subject, "unbound"), controller.signal)
     const asksAgain = () =>
       double.asked.filter((one) => one.endsWith("/sandboxclaims/sp-unbound-1")).length >= 2
-    while (!asksAgain()) await Bun.sleep(10)
+    await untilTrue(asksAgain, "second question about the claim")
     controller.abort()
     expect(await making).toMatchObject({ is: "unknown" })
     expect(await listOf(other, "unbound")).toMatchObject([{ state: "paused" }])

@@ -57,7 +57,7 @@ for (const { name, copies, fill, open, take } of modes) {
       const child = Bun.spawn([process.execPath, "-e", take(id)], { stderr: "inherit" })
       const isOver = () => readdirSync(copies).includes(id)
       mkdirSync(copies, { recursive: true })
-      while (drafts().length === 0 && !isOver()) await Bun.sleep(1)
+      await untilTrue(() => drafts().length > 0 || isOver(), `draft of the snapshot ${id}`)
       child.kill("SIGSTOP")
       return child
     }

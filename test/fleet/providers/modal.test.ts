@@ -11,6 +11,7 @@ import {
   startModalDouble,
 } from "../kit/modal-double.ts"
 import { describeProvider, valueOf } from "../provider-contract.ts"
+import { untilTrue } from "../../kit/until-true.ts"
 
 /** The SDK reads the address from the environment when its client is made. */
 const providerOf = (double: ModalDouble, tokenSecret = MODAL_TOKEN_SECRET) => {
@@ -148,7 +149,7 @@ describe("sandboxes of Modal", () => {
     double.hold("taskSnapshotFilesystem", gate.promise)
     const controller = new AbortController()
     const result = provider.snapshot(ref, "disk", controller.signal)
-    while (lastOf("taskSnapshotFilesystem") === undefined) await Bun.sleep(5)
+    await untilTrue(() => lastOf("taskSnapshotFilesystem") !== undefined, "call of the snapshot")
     controller.abort()
     expect(await result).toMatchObject({ is: "unknown" })
     gate.resolve()
