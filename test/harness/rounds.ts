@@ -13,7 +13,7 @@ export interface Round {
 }
 
 /** Mulberry32: a small generator with a seed. */
-export const randomFrom = (seed: number): (() => number) => {
+const randomFrom = (seed: number): (() => number) => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

@@ -76,8 +76,10 @@ const answer = async (
   for (let index = 0; index < count; index += 1) {
     if (rate > 0) {
       const due = started + (index * 1000) / rate
-      // Sleep: the pace of the deltas.
-      while (performance.now() < due - 1) await Bun.sleep(1)
+      while (performance.now() < due - 1) {
+        // Sleep: the pace of the deltas.
+        await Bun.sleep(1)
+      }
     }
     const delta = `${now().toFixed(3)} `
     deltas.push(delta)
@@ -91,8 +93,10 @@ const answer = async (
     if (rate > 0 || batch.length > 16_384) {
       emit(batch)
       batch = ""
-      // Sleep: yields until the reader has taken what was written.
-      while (rate === 0 && backlog() > 64) await Bun.sleep(0)
+      while (rate === 0 && backlog() > 64) {
+        // Sleep: yields until the reader has taken what was written.
+        await Bun.sleep(0)
+      }
     }
   }
   if (batch !== "") emit(batch)
