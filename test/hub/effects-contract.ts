@@ -301,7 +301,7 @@ export const testEffects = (
         })
         expect(await refused.then(String, String)).toContain("the git host answered 404")
         // Details, files, comments and reviews, once each. The first refusal is the answer, and the others come after it.
-        const calls = () => github.calls.filter((call) => call.includes("/repos/birds/none"))
+        const calls = () => github.calls.filter((one) => one.includes("/repos/birds/none"))
         await untilTrue(() => calls().length >= 4, "all four calls")
         // The repeat of a later call comes after theirs: each waits for the same time.
         flaky.loseResponseOf("GET")

@@ -137,7 +137,12 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       const own = { Origin: host.pageOrigin, "Sec-Fetch-Site": "same-origin" }
       expect(await status({ ...headersOf(login), ...own })).toBe(200)
       const list = await browse("/hub/sessions?token=wrong", { headers: headersOf(login) })
-      expect(await list.json()).toMatchObject({ ok: true, sessions: [{ id: "s1" }] })
+      const { ok, sessions } = (await list.json()) as { ok: boolean; sessions: { id: string }[] }
+      // Other tests have sessions in the same list.
+      expect({ ok, sessions: sessions.filter(({ id }) => id === "s1") }).toMatchObject({
+        ok: true,
+        sessions: [{ id: "s1" }],
+      })
     })
 
     test("cookies that a page of another host has set for the page's paths lock nobody out", async () => {

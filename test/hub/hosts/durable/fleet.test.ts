@@ -1,5 +1,8 @@
-/** Durable Objects on workerd and a fleet behind FLEET_URL: sandboxes for prompts and child sessions, signed calls. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * Durable Objects on workerd and a fleet behind FLEET_URL: sandboxes for prompts and child sessions, signed calls. All tests share
+ * workerd, the fleet and its store; each has sessions of its own.
+ */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import { SignJWT } from "jose"
 import type { ServedFleet } from "../../../../src/cli/serve-fleet.ts"
 import { isReady } from "../../../../src/fleet/core/pool.ts"
@@ -84,6 +87,16 @@ const says = (client: TestClient, role: string, part: string) =>
   client.until(() => textsOf(client, role).some((said) => said.includes(part)), `${role}: ${part}`)
 const lifeOf = async (session: string) => (await store.find(session))?.life
 
+/** A session that a runner in a sandbox has answered. */
+const answered = async (session: string) => {
+  await put(session)
+  const client = await watch(session)
+  expect((await ask(session, "hello")).status).toBe(200)
+  await says(client, "assistant", "heard: hello")
+  await untilTrue(async () => (await lifeOf(session))?.phase === "running", "running sandbox")
+  return client
+}
+
 describe("a session without a runner", () => {
   test("a prompt makes a sandbox, and its runner answers", async () => {
     await put("first")
@@ -109,29 +122,32 @@ describe("a session without a runner", () => {
   })
 
   test("a person's work in the sandbox reaches the fleet, which keeps the sandbox awake", async () => {
-    const idleAt = async () => (await lifeOf("first"))?.idleAt ?? 0
+    await answered("worked")
+    const idleAt = async () => (await lifeOf("worked"))?.idleAt ?? 0
     await untilTrue(async () => (await idleAt()) > 0, "the end of the turn at the fleet")
     for (const report of ["first", "second"]) {
       const before = await idleAt()
-      await untilTrue(() => Date.now() > before, "a later millisecond")
-      provider.runnerOf("first")?.send({ type: "sandbox-used" })
+      const known = Date.now()
+      await untilTrue(() => Date.now() > known, "a later millisecond")
+      provider.runnerOf("worked")?.send({ type: "sandbox-used" })
       await untilTrue(async () => (await idleAt()) > before, `a later time of the ${report} report`)
     }
   })
 
   test("after its sandbox is gone the next prompt makes another one, and the conversation says so", async () => {
-    const client = await watch("first")
-    const before = await lifeOf("first")
+    const client = await answered("lost")
+    await untilTrue(() => provider.runnerOf("lost")?.busy() === 0, "end of the turn")
+    const before = await lifeOf("lost")
     await provider.terminate(String(before?.ref))
-    await store.change("first", Date.now(), (row) => ({
+    await store.change("lost", Date.now(), (row) => ({
       ...row,
       life: { ...row.life, unsure: true, touched: true, saved: false },
       dueAt: Date.now(),
     }))
-    expect((await ask("first", "again")).status).toBe(200)
+    expect((await ask("lost", "again")).status).toBe(200)
     await says(client, "assistant", "heard: again")
     await says(client, "system", "The sandbox of this session is gone")
-    expect((await lifeOf("first"))?.generation).toBe(2)
+    expect((await lifeOf("lost"))?.generation).toBe(2)
   })
 
   test("a session whose runner another program has started gets no sandbox", async () => {
@@ -146,39 +162,41 @@ describe("a session without a runner", () => {
   })
 
   test("a prompt while the fleet is away is kept and answered when the fleet is back", async () => {
-    await fleet.stop()
     await put("patient")
     const client = await watch("patient")
-    expect((await ask("patient", "are you there?")).status).toBe(200)
-    await workerd.hibernate("patient")
-    await startFleet()
+    await fleet.stop()
+    try {
+      expect((await ask("patient", "are you there?")).status).toBe(200)
+      await workerd.hibernate("patient")
+    } finally {
+      await startFleet()
+    }
     await says(client, "assistant", "heard: are you there?")
   })
 
   test("an ended session ends its sandbox", async () => {
-    const { ref } = (await lifeOf("later")) ?? {}
+    await answered("ended")
+    const { ref } = (await lifeOf("ended")) ?? {}
     expect((await provider.look(String(ref))).is).toBe("ok")
-    await fetch(`${workerd.url}/sessions/later`, {
+    await fetch(`${workerd.url}/sessions/ended`, {
       method: "DELETE",
       headers: { Authorization: `Bearer ${workerd.clientToken}` },
     })
-    await untilTrue(async () => (await lifeOf("later"))?.phase === "ended", "end of the sandbox")
+    await untilTrue(async () => (await lifeOf("ended"))?.phase === "ended", "end of the sandbox")
     expect((await provider.look(String(ref))).is).toBe("missing")
   })
 })
 
 describe("child sessions", () => {
-  const parent = async () => {
-    const client = await watch("first")
-    if (!provider.runnerOf("first")) await ask("first", "wake up")
-    await untilTrue(() => provider.runnerOf("first") !== undefined, "runner of the parent")
-    const { request } = provider.runnerOf("first")?.uplink ?? {}
+  const parent = async (session: string) => {
+    const client = await answered(session)
+    const { request } = provider.runnerOf(session)?.uplink ?? {}
     if (!request) throw new Error("the parent has no runner")
     return { client, request }
   }
 
   test("a child has a sandbox of its own, works on its task and reports to its parent once", async () => {
-    const { client, request } = await parent()
+    const { client, request } = await parent("heron")
     const { childSessionId: child } = await request("spawn-child", {
       task: "build a nest",
       workspace: "nest",
@@ -189,7 +207,7 @@ describe("child sessions", () => {
     const spec = provider.specs.find(({ session }) => session === child)
     expect(spec?.environment).toMatchObject({
       SESSION_ID: child,
-      PARENT_SESSION_ID: "first",
+      PARENT_SESSION_ID: "heron",
       REPO_URL: "https://github.com/birds/heron",
       REPO_REF: "main",
     })
@@ -208,7 +226,7 @@ describe("child sessions", () => {
   })
 
   test("number and depth of children are limited, and a path of a machine is not a repository", async () => {
-    const { request } = await parent()
+    const { request } = await parent("stork")
     const spawn = (task: string) => request("spawn-child", { task, workspace: task })
     const refusal = (asked: Promise<unknown>) => asked.then(() => "not refused", String)
     expect(
@@ -228,25 +246,28 @@ describe("child sessions", () => {
   })
 
   test("children end with their parent", async () => {
-    const { request } = await parent()
+    const { request } = await parent("crane")
+    for (const task of ["one", "two"]) await request("spawn-child", { task, workspace: task })
     const { children } = await request("list-child-sessions", {})
     const ids = children
       .filter((child) => (child as { status?: string }).status === "running")
       .map((child) => String((child as { id?: string }).id))
     expect(ids).toHaveLength(2)
-    await fetch(`${workerd.url}/sessions/first`, {
+    await fetch(`${workerd.url}/sessions/crane`, {
       method: "DELETE",
       headers: { Authorization: `Bearer ${workerd.clientToken}` },
     })
-    for (const id of ["first", ...ids])
+    for (const id of ["crane", ...ids])
       await untilTrue(async () => (await lifeOf(id))?.phase === "ended", `end of ${id}`)
     expect(ids.map((id) => provider.runnerOf(id))).toEqual([undefined, undefined])
   })
 })
 
 describe("calls between hub and fleet", () => {
-  const callHub = async (call: string, body: object, key = FLEET_KEY) =>
-    fetch(await signedPost(key, `${workerd.url}/fleet/sessions/guarded/${call}`, body, Date.now()))
+  const callHub = async (session: string, call: string, body: object, key = FLEET_KEY) =>
+    fetch(
+      await signedPost(key, `${workerd.url}/fleet/sessions/${session}/${call}`, body, Date.now()),
+    )
 
   test("a call without a valid signature is refused on both sides, and a valid one works once", async () => {
     await put("guarded")
@@ -256,7 +277,9 @@ describe("calls between hub and fleet", () => {
       body: JSON.stringify(note),
     })
     expect(unsigned.status).toBe(401)
-    expect((await callHub("note", note, "another key with more than 32 letters")).status).toBe(401)
+    expect(
+      (await callHub("guarded", "note", note, "another key with more than 32 letters")).status,
+    ).toBe(401)
     const url = `${workerd.url}/fleet/sessions/guarded/note`
     const { headers } = await signedPost(FLEET_KEY, url, note, Date.now())
     const send = () => fetch(url, { method: "POST", headers, body: JSON.stringify(note) })
@@ -264,7 +287,7 @@ describe("calls between hub and fleet", () => {
     // The object has lost its memory; the number is stored.
     await workerd.hibernate("guarded")
     expect((await send()).status).toBe(401)
-    expect((await callHub("fly", {})).status).toBe(404)
+    expect((await callHub("guarded", "fly", {})).status).toBe(404)
     const client = await watch("guarded")
     expect(textsOf(client, "system")).toEqual(["a line of the fleet"])
 
@@ -295,8 +318,9 @@ describe("calls between hub and fleet", () => {
   })
 
   test("a late call of an earlier generation does not shut the present runner out", async () => {
+    await put("admitted")
     const admit = (generation: number) =>
-      callHub("admit", { generation, tokenHash: "a".repeat(64) })
+      callHub("admitted", "admit", { generation, tokenHash: "a".repeat(64) })
     expect((await admit(3)).status).toBe(200)
     expect((await admit(3)).status).toBe(409)
     expect((await admit(2)).status).toBe(409)
@@ -386,6 +410,10 @@ describe("the people of the hub at a fleet elsewhere", () => {
   test("a sandbox that was started ahead answers a person's first prompt, and only that person has it", async () => {
     await fleet.stop()
     await startFleet(1)
+    onTestFinished(async () => {
+      await fleet.stop()
+      await startFleet()
+    })
     const ready = async () =>
       (await store.pooled()).find(({ kind, life }) => kind === "pool" && isReady(life))?.id
     await untilTrue(async () => (await ready()) !== undefined, "a sandbox in the pool")
