@@ -169,9 +169,10 @@ test("a FIFO in place of auth.json does not block the removal of secrets before 
   Bun.spawnSync(["mkfifo", fifo])
   await writeFile(config, SECRET)
   let scrubbed: readonly string[] | undefined
-  const scrubbing = scrubFiles([fifo, config]).then(({ files }) => {
-    scrubbed = files
-  })
+  const scrub = async () => {
+    scrubbed = (await scrubFiles([fifo, config])).files
+  }
+  const scrubbing = scrub()
   try {
     await untilEqual(() => scrubbed, [config], "removal of the secrets")
     expect(scrubbed).toEqual([config])

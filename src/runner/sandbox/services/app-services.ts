@@ -109,7 +109,7 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
 
   const endProcesses = async (name: string): Promise<void> => {
     // A process that is ending shows no environment, but has its ports for some moments more.
-    const known = processesOf(name)
+    const known = running.has(name) ? processesOf(name) : []
     await running.get(name)?.supervised.stop()
     running.delete(name)
     await endAll(() => [...known, ...processesOf(name)], clock)
