@@ -78,7 +78,9 @@ test.each(["fluxbox", "x11vnc", "websockify", "xvfb"])(
   "%s is restarted after kill -9 and all services become ready again",
   async (name) => {
     const found = ours().find(({ pid }) => commandOf(pid).toLowerCase().includes(name))
-    process.kill(found?.pid ?? 0, "SIGKILL")
+    // The pid 0 would be the whole process group of the test.
+    if (!found) throw new Error(`${name} does not run`)
+    process.kill(found.pid, "SIGKILL")
     await until(() => phases.get(name) !== "ready", "crash")
     await until(allReady, "screen")
   },

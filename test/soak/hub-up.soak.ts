@@ -19,7 +19,12 @@ beforeAll(async () => {
   const GATEWAY_PORT = String(freePort())
   environment = { PATH, HOME, OPENCODE_BIN, SANDPIPER_STATE_DIR, GATEWAY_PORT }
 })
-afterAll(() => sandbox.remove())
+// A failed test must not leave an `up`. SIGTERM: a killed one leaves its OpenCode to the next.
+afterAll(async () => {
+  for (const child of started) child.kill("SIGTERM")
+  await Promise.all(started.map((child) => child.exited))
+  await sandbox.remove()
+})
 
 const addressFile = () => join(sandbox.stateDir, "hub/address.json")
 const address = () =>
@@ -29,6 +34,7 @@ const openCodePid = () =>
   (JSON.parse(readFileSync(join(sandbox.stateDir, "opencode-run.json"), "utf8")) as { pid: number })
     .pid
 
+const started: Bun.Subprocess[] = []
 const startUp = async () => {
   const child = Bun.spawn([binary, "up"], {
     cwd: sandbox.workDir,
@@ -37,6 +43,7 @@ const startUp = async () => {
     stdout: Bun.file(join(sandbox.root, "up.out")),
     stderr: Bun.file(join(sandbox.root, "up.err")),
   })
+  started.push(child)
   return child
 }
 

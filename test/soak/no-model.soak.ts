@@ -37,7 +37,7 @@ test("a model whose address cannot be reached is reported with the model and the
     },
   ]
   c = await startConversation(
-    { TURN_FIRST_EVENT_SECONDS: "12" },
+    { TURN_FIRST_EVENT_SECONDS: "30" },
     { agentConfig: { customProviders } },
   )
   const answer = await c.ask("m1", "hello")

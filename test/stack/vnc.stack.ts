@@ -4,7 +4,8 @@ import { makeToken, startTestGateway, type TestGateway } from "../runner/gateway
 import { freePort } from "../kit/free-port.ts"
 import { type Browser, listening, start, startBrowser, until } from "./kit.ts"
 
-const display = `:${100 + (process.pid % 800)}`
+/** Xvfb takes a free one. */
+let display = ""
 const rawPort = freePort()
 const webPort = freePort()
 const running: { stop: () => Promise<void> }[] = []
@@ -15,9 +16,19 @@ const paint = (colour: string) =>
   Bun.spawnSync(["xsetroot", "-display", display, "-solid", colour]).exitCode === 0
 
 beforeAll(async () => {
-  running.push(
-    start(["Xvfb", display, "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"]),
+  const screen = Bun.spawn(
+    ["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"],
+    { stdin: "ignore", stdout: "pipe", stderr: "ignore" },
   )
+  running.push({
+    stop: async () => {
+      // SIGTERM: a killed one leaves its lock and its socket.
+      screen.kill("SIGTERM")
+      await screen.exited
+    },
+  })
+  const { value } = await screen.stdout.getReader().read()
+  display = `:${new TextDecoder().decode(value).trim()}`
   await until(() => paint("red"), "the X display")
   running.push(
     start([

@@ -57,11 +57,12 @@ export const serveBroker = async (
       if (given.number <= lastOrder) return new Response("", { status: 409 })
       lastOrder = given.number
       lastOrderAt = clock.now()
-      broker.setUpstreams(
-        new Map<string, Upstream>(Object.entries(given.models)),
-        new Map(Object.entries(given.services)),
-      )
-      const { number } = given
+      const { number, models, services } = given
+      if (models && services)
+        broker.setUpstreams(
+          new Map<string, Upstream>(Object.entries(models)),
+          new Map(Object.entries(services)),
+        )
       return new Response(sealReply(order.orderKey, { number, version: order.version }))
     },
   })

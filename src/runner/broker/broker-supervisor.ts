@@ -67,7 +67,8 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
   const orderKey = orderKeyOf(options.secret ?? token, token)
   /** A time, so that the orders of the next runner have higher numbers. */
   let lastOrder = 0
-  let upstreams: BrokerOrders = { models: {}, services: {} }
+  /** Undefined until the first configuration: OpenCode may use the keys of an adopted broker meanwhile. */
+  let upstreams: BrokerOrders | undefined
   let given = Promise.withResolvers<void>()
   let wake = new AbortController()
   let child: Bun.Subprocess | undefined

@@ -40,7 +40,8 @@ export interface KeyBroker {
 const MAX_ERROR_BYTES = 256 * 1024
 
 export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOptions): KeyBroker => {
-  let upstreams: ReadonlyMap<string, Upstream> = new Map()
+  /** Undefined until the runner has its configuration. */
+  let upstreams: ReadonlyMap<string, Upstream> | undefined
   let services: ReadonlyMap<string, Service> = new Map()
 
   const forward = async (request: Request): Promise<Response> => {
@@ -51,6 +52,8 @@ export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOpti
   }
 
   const callOf = (request: Request): Call | Response => {
+    // The agent's client repeats a call after this status.
+    if (!upstreams) return refusal(503, "the runner is starting and has no keys yet: try again")
     const { pathname, search } = new URL(request.url)
     const name = request.headers.get(SERVICE_HEADER)
     if (name !== null) {

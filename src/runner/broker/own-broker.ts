@@ -13,13 +13,13 @@ export const createOwnBroker = ({ log }: { readonly log: Log }): BrokerSuperviso
   const port = freePort()
   const token = randomBytes(32).toString("hex")
   let broker: KeyBroker | undefined
-  let upstreams: Parameters<KeyBroker["setUpstreams"]> = [new Map()]
+  let upstreams: Parameters<KeyBroker["setUpstreams"]> | undefined
   return {
     port,
     address: { origin: `http://127.0.0.1:${port}`, token },
     start: () => {
       broker ??= startKeyBroker({ token, port, log })
-      broker.setUpstreams(...upstreams)
+      if (upstreams) broker.setUpstreams(...upstreams)
     },
     setUpstreams: async (models, services = {}) => {
       upstreams = [new Map(Object.entries(models)), new Map(Object.entries(services))]

@@ -10,22 +10,27 @@ import { seal, unseal } from "../../lib/seal.ts"
 const upstreamsOrder = z.object({
   /** Higher than that of every order before it, also of those of an earlier runner. */
   number: z.number(),
-  models: z.record(
-    z.string(),
-    z.object({
-      baseUrl: z.string(),
-      auth: z.enum(["bearer", "x-api-key", "x-goog-api-key"]),
-      key: z.string().optional(),
-    }),
-  ),
-  services: z.record(
-    z.string(),
-    z.object({
-      url: z.url(),
-      headers: z.record(z.string(), z.string()),
-      calls: z.enum(["mcp", "parallel"]),
-    }),
-  ),
+  /** Both are absent while the runner has no configuration yet: a broker that it adopts keeps what it has. */
+  models: z
+    .record(
+      z.string(),
+      z.object({
+        baseUrl: z.string(),
+        auth: z.enum(["bearer", "x-api-key", "x-goog-api-key"]),
+        key: z.string().optional(),
+      }),
+    )
+    .optional(),
+  services: z
+    .record(
+      z.string(),
+      z.object({
+        url: z.url(),
+        headers: z.record(z.string(), z.string()),
+        calls: z.enum(["mcp", "parallel"]),
+      }),
+    )
+    .optional(),
 })
 export type UpstreamsOrder = z.output<typeof upstreamsOrder>
 

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path"
 import { UPSTREAMS_PATH } from "../../../src/runner/broker/broker-process.ts"
 import { createBrokerSupervisor } from "../../../src/runner/broker/broker-supervisor.ts"
 import { orderKeyOf, sealOrder } from "../../../src/runner/broker/sealed-orders.ts"
-import { systemClock } from "../../../src/lib/clock.ts"
+import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { createProcesses } from "../../../src/runner/host/processes.ts"
 import { recordingLog } from "../../kit/log.ts"
 import { runnerFromSource } from "../../kit/runner.ts"
@@ -42,7 +42,12 @@ const setUp = async (below = "") => {
   await mkdir(stateDir, { recursive: true })
   let fact: string | undefined
   const lines: string[] = []
-  const create = (bootId = "boot-1", version = "1", secret: string | undefined = SECRET) =>
+  const create = (
+    bootId = "boot-1",
+    version = "1",
+    secret: string | undefined = SECRET,
+    clock: Clock = systemClock,
+  ) =>
     createBrokerSupervisor({
       self: runnerFromSource,
       stateDir,
@@ -51,7 +56,7 @@ const setUp = async (below = "") => {
       secret,
       memory: { read: () => fact, write: (text) => void (fact = text) },
       environment: { PATH: process.env["PATH"] },
-      clock: systemClock,
+      clock,
       log: recordingLog(lines, []),
     })
   /** The folder of the control socket. */
@@ -139,6 +144,30 @@ test("the next runner of the same boot adopts the broker process with its port a
   expect(pidOn(second.port)).toBe(pid)
 })
 
+test("the next runner leaves the keys of an adopted broker in use until it has its own configuration", async () => {
+  const waits: number[] = []
+  const clock: Clock = {
+    ...systemClock,
+    after: (ms, run) => {
+      waits.push(ms)
+      return systemClock.after(ms, run)
+    },
+  }
+  const { create } = await setUp()
+  const provider = startProvider()
+  const first = await startWithKey(create, provider)
+  const pid = pidOn(first.port)
+  const second = create("boot-1", "1", SECRET, clock)
+  stops.push(second.stop)
+  second.start()
+  // It waits for the next renewal after it has reached the broker.
+  await untilTrue(() => waits.includes(10_000), "adoption of the broker")
+  expect(pidOn(second.port)).toBe(pid)
+  expect(await call(second)).toBe(200)
+  await second.setUpstreams({})
+  expect(await call(second)).toBe(404)
+})
+
 test("a runner with another token replaces the broker of the earlier one", async () => {
   const { create } = await setUp()
   const provider = startProvider()
@@ -223,7 +252,7 @@ test("a stopped broker leaves no process and no socket", async () => {
   const { create, stateDir } = await setUp()
   const broker = create()
   broker.start()
-  await untilStatus(broker, 404)
+  await untilStatus(broker, 503)
   const pid = pidOn(broker.port)
   await broker.stop()
   expect(() => process.kill(pid, 0)).toThrow()
@@ -239,14 +268,14 @@ test("with a long state directory a stopped broker leaves no folder, and the nex
   const { create, folder } = await setUp(LONG)
   const first = create()
   first.start()
-  await untilStatus(first, 404)
+  await untilStatus(first, 503)
   const before = folder()
   expect(existsSync(before)).toBe(true)
   await first.stop()
   expect(existsSync(before)).toBe(false)
   const second = create()
   second.start()
-  await untilStatus(second, 404)
+  await untilStatus(second, 503)
   expect(second.address).toEqual(first.address)
   await second.stop()
   expect(existsSync(folder())).toBe(false)
@@ -282,12 +311,12 @@ test("the folder of a broker that still listens is not removed, because the stat
   const first = create("boot-1")
   stops.push(first.stop)
   first.start()
-  await untilStatus(first, 404)
+  await untilStatus(first, 503)
   const before = folder()
   const second = create("boot-2")
   stops.push(second.stop)
   expect(folder()).not.toBe(before)
-  await untilStatus(first, 404)
+  await untilStatus(first, 503)
   expect(existsSync(join(before, "broker.sock"))).toBe(true)
 })
 

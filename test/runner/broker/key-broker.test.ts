@@ -173,6 +173,16 @@ describe("what the broker refuses", () => {
     expect(await response.text()).toContain('provider \\"openai\\"')
   })
 
+  test("a call before the first keys is refused as one to repeat", async () => {
+    const broker = startKeyBroker({ token: TOKEN, log: silentLog })
+    stops.push(broker.stop)
+    const early = await call(broker, "/openai/chat/completions")
+    expect(early.status).toBe(503)
+    expect(await early.text()).toContain("try again")
+    broker.setUpstreams(new Map())
+    expect((await call(broker, "/openai/chat/completions")).status).toBe(404)
+  })
+
   test("a key that was taken away is not used again", async () => {
     const provider = startProvider(() => Response.json({}))
     const broker = startBroker({ openai: { baseUrl: provider.url } })
