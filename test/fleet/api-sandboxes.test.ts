@@ -1,4 +1,7 @@
-/** What callers of the fleet's HTTP API are told about a sandbox that is asked for, away, full or another one. */
+/**
+ * What callers of the fleet's HTTP API are told about a sandbox that is asked for, away, full or another one. All tests share one
+ * hub and one fleet; each uses its own session, thread or chat, and its own owner, who may run one sandbox.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -124,15 +127,17 @@ describe("a sandbox of another session agent", () => {
   })
 
   test("the volume of a workspace is deleted when no sandbox uses it", async () => {
-    const { sessionId } = given
+    const sessionId = "elsewhere-volume"
+    const created = await call("POST", "/create-session", { ...given, sessionId, userId: "vita" })
+    const { sandboxId } = created.body
+    const volume = `workspace-${sessionId}`
+    const removed = () => provider.removedVolumes.filter((name) => name === volume)
     const remove = () => call("POST", "/delete-workspace", { sessionId })
     expect(await remove()).toMatchObject({ status: 409, body: { code: "has-sandbox" } })
-    expect(provider.removedVolumes).toEqual([])
-    const sandboxId = (await store.find(sessionId))?.life.ref
+    expect(removed()).toEqual([])
     await call("POST", "/terminate-session", { sandboxId })
     expect(await remove()).toMatchObject({ status: 200, body: { success: true } })
-    expect(provider.removedVolumes).toEqual([`workspace-${sessionId}`])
-    await call("POST", "/create-session", given)
+    expect(removed()).toEqual([volume])
   })
 
   test("while it is hibernated, only its agent starts it: other calls are refused and start nothing", async () => {

@@ -1,4 +1,7 @@
-/** The fleet's HTTP API with a real hub; its sandboxes are runners without an agent in this process. */
+/**
+ * The fleet's HTTP API with a real hub; its sandboxes are runners without an agent in this process. All tests share one hub and one
+ * fleet. The test of the counters reads what the tests before it have counted, so it needs the order of the file.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -256,6 +259,8 @@ describe("chats", () => {
   })
 
   test("the list of sandboxes is read in pages, and a wrong cursor or limit is refused", async () => {
+    for (const chat of ["page-1", "page-2", "page-3", "page-4"])
+      await prepare(chat, { "x-user-id": "paula" })
     const whole = await call("GET", "/api/sandboxes")
     const ids = (body: Answer["body"]) =>
       (body["sandboxes"] as readonly { readonly sessionId: string }[]).map(

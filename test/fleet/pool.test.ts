@@ -1,4 +1,7 @@
-/** The warm pool with a real hub; its sandboxes are runners without an agent in this process. */
+/**
+ * The warm pool with a real hub; its sandboxes are runners without an agent in this process. All tests share one hub and one pool of
+ * two sandboxes, which some of them start again with another version: they need the order of the file.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
