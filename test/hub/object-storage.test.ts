@@ -1,8 +1,17 @@
 /**
  * The hub signs URLs of the session that asks, on both hosts, and keeps its keys and the URLs to itself. The tests of a host share it
- * and the storage; each has objects of its own.
+ * and the storage; each has a session of its own.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -87,7 +96,8 @@ describe.each(Object.keys(hosts))("object storage with the hub on %s", (name) =>
     })
     const stored = await fetch(signed.put[0] ?? "", { method: "PUT", body: "content" })
     expect(stored.status).toBe(200)
-    expect([...s3.objects.keys()]).toEqual([`sandboxes/s1/files/${HASH}`])
+    const keys = [...s3.objects.keys()].filter((key) => key.startsWith("sandboxes/s1/"))
+    expect(keys).toEqual([`sandboxes/s1/files/${HASH}`])
     expect(await (await fetch(signed.get[0] ?? "")).text()).toBe("content")
     const manifest = await fetch(signed.manifest ?? "", { method: "PUT", body: "{}" })
     expect(manifest.status).toBe(200)
@@ -120,6 +130,9 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
   let folder: string
   let s3: S3Server
   let host: Host
+  let sessions = 0
+  /** The session of the running test, and its runner. */
+  let own = ""
   let runner: FakeRunner
 
   beforeAll(async () => {
@@ -131,26 +144,29 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
       S3_ACCESS_KEY_ID: s3.credentials.accessKeyId,
       S3_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
     })
-    await fetch(`${host.url}/sessions/s1`, {
+  })
+  beforeEach(async () => {
+    sessions += 1
+    own = `shown-${sessions}`
+    await fetch(`${host.url}/sessions/${own}`, {
       method: "PUT",
       headers,
       body: JSON.stringify({ runnerToken: RUNNER_TOKEN }),
     })
     runner = startFakeRunner({
-      url: `${host.url.replace(/^http/, "ws")}/sessions/s1/ws`,
+      url: `${host.url.replace(/^http/, "ws")}/sessions/${own}/ws`,
       token: RUNNER_TOKEN,
-      stateDir: join(folder, "runner"),
+      stateDir: join(folder, own),
     })
   })
-  afterAll(async () => {
+  afterEach(async () => {
+    s3.intercept = undefined
     await runner.stop()
+  })
+  afterAll(async () => {
     await host.stop()
     await s3.stop()
     await rm(folder, { recursive: true, force: true })
-  })
-
-  afterEach(() => {
-    s3.intercept = undefined
   })
 
   const show = (path: string, content: Buffer) =>
@@ -168,7 +184,7 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
       ],
     })
   const artifacts = async (): Promise<readonly { id: string; description: string }[]> => {
-    const response = await fetch(`${host.url}/sessions/s1`, { headers })
+    const response = await fetch(`${host.url}/sessions/${own}`, { headers })
     return ((await response.json()) as { artifacts: { id: string; description: string }[] })
       .artifacts
   }
@@ -177,8 +193,8 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     const all = await untilState(artifacts, (found) => found.some(isIt), `artifact ${path}`)
     return all.find(isIt)?.id ?? ""
   }
-  const keyOf = (id: string) => `sandboxes/s1/artifacts/${id}`
-  const read = (id: string) => fetch(`${host.url}/sessions/s1/artifacts/${id}`, { headers })
+  const keyOf = (id: string) => `sandboxes/${own}/artifacts/${id}`
+  const read = (id: string) => fetch(`${host.url}/sessions/${own}/artifacts/${id}`, { headers })
 
   test("a shown file is stored once as an object, and clients read it with its type and safe headers", async () => {
     show("pixel.png", PIXEL)
@@ -199,8 +215,9 @@ describe.each(Object.keys(hosts))("files that the agent shows with the hub on %s
     expect(html.headers.get("x-content-type-options")).toBe("nosniff")
     expect(await html.text()).toBe("<script>alert(1)</script>")
     expect((await artifacts()).length).toBe(2)
-    expect([...s3.objects.keys()].toSorted()).toEqual([keyOf(image), keyOf(page)].toSorted())
-    expect((await fetch(`${host.url}/sessions/s1/artifacts/${image}`)).status).toBe(401)
+    const keys = [...s3.objects.keys()].filter((key) => key.startsWith(`sandboxes/${own}/`))
+    expect(keys.toSorted()).toEqual([keyOf(image), keyOf(page)].toSorted())
+    expect((await fetch(`${host.url}/sessions/${own}/artifacts/${image}`)).status).toBe(401)
   })
 
   test("the bytes come from the storage: while it fails the hub says so, and asks to try again", async () => {

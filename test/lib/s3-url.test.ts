@@ -1,5 +1,5 @@
 /** Presigned URLs, and the S3 server of the tests: checked against three clients that know neither. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -20,6 +20,7 @@ beforeAll(() => {
   server = startS3Server()
   bucket = { ...server.credentials, ...server }
 })
+afterEach(() => server.objects.clear())
 afterAll(() => server.stop())
 
 const url = (method: S3Method, key: string, more: { now?: number; expiresSeconds?: number } = {}) =>

@@ -1,5 +1,5 @@
 /** Calls from a tool to the gateway: headers, retries and errors. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import type { Server } from "bun"
 import { callOperation, operationNamed } from "../../tools/gateway.ts"
 import type { ToolContext } from "../../tools/tool.ts"
@@ -29,6 +29,10 @@ beforeAll(() => {
   })
   process.env["SANDPIPER_URL"] = `http://127.0.0.1:${server.port}`
   process.env["SANDPIPER_API_TOKEN"] = "the-token"
+})
+
+afterEach(() => {
+  reply = () => Response.json({})
 })
 
 afterAll(async () => {
@@ -133,19 +137,23 @@ describe("failure of a call", () => {
 })
 
 test("a call waits for a restarting runner and is sent once", async () => {
-  const port = server.port ?? 0
+  const port = freePort()
   const shown: unknown[] = []
-  await server.stop(true)
+  const known = process.env["SANDPIPER_URL"]
+  process.env["SANDPIPER_URL"] = `http://127.0.0.1:${port}`
   const context = { ...contextWith(), metadata: (state: unknown) => shown.push(state) }
   const input = { task: "t", workspace: "w" }
   const pending = callOperation({ operation: operationNamed("spawn-session"), input, context })
+  // The call has read the address.
+  process.env["SANDPIPER_URL"] = known
   await untilTrue(() => shown.length > 0, "notice that the runner is waited for")
   let calls = 0
-  server = Bun.serve({
+  const late = Bun.serve({
     hostname: "127.0.0.1",
     port,
     fetch: () => Response.json({ childSessionId: `s${(calls += 1)}` }),
   })
+  onTestFinished(() => late.stop(true))
   expect(await pending).toEqual({ childSessionId: "s1" })
   expect(calls).toBe(1)
 })
