@@ -19,7 +19,7 @@ export interface Suite {
 const TIMEOUT_MS = 120_000
 
 export const SUITES = {
-  test: { together: ["test/**/*.test.ts"], workers: 3, timeoutMs: TIMEOUT_MS },
+  test: { together: ["test/**/*.test.ts"], workers: 4, timeoutMs: TIMEOUT_MS },
   whole: {
     together: ["test/whole/*.whole.ts"],
     workers: 2,
