@@ -223,8 +223,10 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     if (jobs.hasUserMessage(parentId)) return
     void channelWith(agentSessionId)?.follow(agentSessionId, parentId)
   }
-  const followBusySessions = async ({ client }: ReadyAgent) => {
-    const statuses = await client.statuses().catch(() => new Map<string, unknown>())
+  /** Undefined if this OpenCode has ended meanwhile: the runner may have stopped and closed its database. */
+  const followBusySessions = async (from: ReadyAgent) => {
+    const statuses = await from.client.statuses().catch(() => new Map<string, unknown>())
+    if (agent !== from) return undefined
     for (const agentSessionId of statuses.keys())
       void channelWith(agentSessionId)?.follow(agentSessionId)
     return statuses
@@ -232,6 +234,7 @@ export const createChannels = (options: ChannelsOptions): Channels => {
   /** The events of foreign turns may have been missed, of those at work and of those that have ended. */
   const findForeignTurns = async (from: ReadyAgent): Promise<void> => {
     const statuses = await followBusySessions(from)
+    if (!statuses) return
     for (const agentSessionId of options.sessions.all()) {
       if (agent !== from) return
       if (!statuses.has(agentSessionId))

@@ -42,7 +42,7 @@ const start = (client: Partial<AgentClient>) => {
     }
   }
   const sentTypes = () => frames.map(({ type }) => type).filter((type) => type !== "agentStatus")
-  return { channels, pass, sentTypes, frames }
+  return { channels, db, pass, sentTypes, frames }
 }
 
 test("a prompt whose calls fail before OpenCode's death is reported waits for the next OpenCode", async () => {
@@ -105,4 +105,22 @@ test("a prompt that OpenCode refuses ends at once with OpenCode's error message"
   expect(frames.find(({ type }) => type === "error")).toMatchObject({
     error: expect.stringContaining("not like this"),
   })
+})
+
+test("OpenCode's statuses that arrive after the runner has closed its database are ignored", async () => {
+  const statuses = Promise.withResolvers<Awaited<ReturnType<AgentClient["statuses"]>>>()
+  const { channels, db, pass } = start({ statuses: () => statuses.promise })
+  await pass(500)
+  channels.agentLost("the runner is shutting down")
+  db.close()
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
+  process.on("unhandledRejection", onError)
+  try {
+    statuses.resolve(new Map([["ses_1", { type: "busy" }]]))
+    await pass(500)
+    expect(errors).toEqual([])
+  } finally {
+    process.off("unhandledRejection", onError)
+  }
 })
