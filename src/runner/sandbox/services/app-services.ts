@@ -265,6 +265,8 @@ export const createAppServices = (options: AppServicesOptions): AppServices => {
         ),
       )
       await endAll(() => [...known, ...processesOfAll()], clock)
+      // A snapshot has the last words of each service.
+      await Promise.all([...logs.values()].map((log) => log.settled()))
     },
   }
 }

@@ -14,6 +14,8 @@ export interface ServiceLog {
   /** Calls back with everything that is appended from now on. Returns the function that ends it. */
   readonly follow: (take: (bytes: Uint8Array) => void) => () => void
   readonly remove: () => Promise<void>
+  /** Resolves when everything that was appended so far is written. */
+  readonly settled: () => Promise<void>
 }
 
 const FILE_BYTES = 1024 * 1024
@@ -59,6 +61,7 @@ export const openServiceLog = (path: string, fileBytes = FILE_BYTES): ServiceLog
         size = undefined
         await Promise.all([path, `${path}.1`].map((one) => rm(one, { force: true })))
       }),
+    settled: () => inOrder(async () => {}),
   }
 }
 
