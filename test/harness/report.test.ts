@@ -17,6 +17,7 @@ const one = (name: string, state: TestResult["state"] = "pass", ms = 1): TestRes
 const ranFile = (file: string, tests: readonly TestResult[]) => ({
   file,
   ms: 10,
+  cpuMs: 5,
   tests,
   output: "",
 })

@@ -27,9 +27,9 @@ export const firstLine = (message: string): string =>
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
-export const fileLine = ({ file, ms, tests }: FileResult): string => {
+export const fileLine = ({ file, ms, cpuMs, tests }: FileResult): string => {
   const failed = tests.filter(({ state }) => state === "fail").length
-  return `${failed > 0 ? "(fail)" : "(pass)"} ${file}: ${tests.length} tests, ${failed > 0 ? `${failed} failed, ` : ""}${seconds(ms)}`
+  return `${failed > 0 ? "(fail)" : "(pass)"} ${file}: ${tests.length} tests, ${failed > 0 ? `${failed} failed, ` : ""}${seconds(ms)} (${seconds(cpuMs)} CPU)`
 }
 
 export const slowestLines = (results: readonly FileResult[]): readonly string[] => [

@@ -20,6 +20,8 @@ export interface FileOptions {
 export interface FileResult {
   readonly file: string
   readonly ms: number
+  /** The processors' time of the file's process and of the programs that it has waited for. */
+  readonly cpuMs: number
   readonly tests: readonly TestResult[]
   /** What the file printed. */
   readonly output: string
@@ -117,5 +119,6 @@ export const runFile = async (
     tests.push(
       failure("(leaves nothing behind)", `left behind:\n${left.lines.slice(0, 20).join("\n")}`),
     )
-  return { file, ms, tests, output: `${collected.out}${collected.err}` }
+  const cpuMs = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000
+  return { file, ms, cpuMs, tests, output: `${collected.out}${collected.err}` }
 }
