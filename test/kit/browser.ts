@@ -5,20 +5,20 @@ import { type Browser, chromium } from "playwright-core"
 export const launchBrowser = async ({ microphone = true } = {}): Promise<Browser> => {
   const installed = Bun.which("chromium")
   if (installed !== null)
-    return chromium.launch({ executablePath: installed, args: ARGS, env: environment() })
+    return chromium.launch({ executablePath: installed, args: ARGS, env: browserEnvironment() })
   // The package unpacks the libraries that it needs only where it believes to run in AWS Lambda.
   process.env["AWS_LAMBDA_JS_RUNTIME"] ??= "nodejs22.x"
   const { default: packed } = await import("@sparticuz/chromium")
   // Not the package's own flags: they turn off the walls between origins, which these tests are about.
   return chromium.launch({
     executablePath: await packed.executablePath(),
-    env: environment(),
+    env: browserEnvironment(),
     args: [...ARGS, "--disable-gpu", "--no-zygote", ...(microphone ? [ALLOWS_MICROPHONE] : [])],
   })
 }
 
 /** The library of PulseAudio would leave a folder in the temporary directory: this path cannot be made. */
-const environment = () => ({ ...process.env, PULSE_RUNTIME_PATH: "/dev/null/pulse" })
+export const browserEnvironment = () => ({ ...process.env, PULSE_RUNTIME_PATH: "/dev/null/pulse" })
 
 /** The packed browser cannot ask for a permission, so it refuses every one unless it is told to allow all of them. */
 const ALLOWS_MICROPHONE = "--use-fake-ui-for-media-stream"

@@ -1,5 +1,5 @@
 /** What a process in an isolated local sandbox sees and reaches, and what is left of it afterwards. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import {
   existsSync,
   mkdirSync,
@@ -303,6 +303,8 @@ describe("network", () => {
     )
     expect(addresses).toContain("127.0.0.1")
     for (const address of addresses) {
+      // The request stays in the sandbox's own network: each address of this machine is one of the sandbox's, too.
+      expect((await place.shell(first, `ip route get ${address}`)).text).toStartWith("local ")
       const { code, text } = await fetchIn(first, `http://${address}:${secretServer.port}/`)
       expect(code).not.toBe(0)
       expect(text).not.toContain("of the host")
@@ -387,6 +389,7 @@ describe("a killed fleet", () => {
     const reader = child.stdout.getReader()
     const line = new TextDecoder().decode((await reader.read()).value)
     const { root, ref } = JSON.parse(line) as { readonly root: string; readonly ref: string }
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }))
     child.kill("SIGKILL")
     await child.exited
     const { createLocalProvider } = await import("../../src/fleet/providers/local.ts")

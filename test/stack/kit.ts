@@ -1,24 +1,30 @@
 /** Shared by the stack tests: processes that end with the test, free ports and a browser. */
+import { mkdtempSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createConnection } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { playwrightModule } from "./places.ts"
+import { browserEnvironment } from "../kit/browser.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 interface Running {
   readonly stop: () => Promise<void>
 }
 
-/** Starts a program. `stop` kills it and all its descendants, also those in other process groups. */
+/**
+ * Starts a program with a temporary folder of its own: programs leave sockets and caches there. `stop` kills it and all its
+ * descendants, also those in other process groups, and removes the folder.
+ */
 export const start = (
   command: readonly string[],
   options: { readonly cwd?: string; readonly env?: Record<string, string> } = {},
 ): Running => {
+  const own = mkdtempSync(join(tmpdir(), "program-"))
   const child = Bun.spawn([...command], {
     stdout: "ignore",
     stderr: "ignore",
-    env: { ...process.env, ...options.env },
+    env: { ...process.env, TMPDIR: own, ...options.env },
     ...(options.cwd !== undefined && { cwd: options.cwd }),
   })
   return {
@@ -29,6 +35,7 @@ export const start = (
       }
       child.kill("SIGKILL")
       await child.exited
+      await rm(own, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }
@@ -103,6 +110,7 @@ export const startBrowser = async (): Promise<Browser> => {
   }
   return chromium.launch({
     executablePath: Bun.which("chromium"),
+    env: browserEnvironment(),
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   })
 }
