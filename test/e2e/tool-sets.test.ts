@@ -1,5 +1,5 @@
 /** What the sets of tools put into a real request to a model, compared with a request of OpenCode alone. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { setSizes, tokenBudget } from "../../docs/render/tool-budget.ts"
 import { toolSwitchesOf } from "../../src/hub/tool-switches.ts"
 import {
@@ -17,23 +17,16 @@ import {
   tokensOf,
 } from "../kit/first-request.ts"
 
-let alone: FirstRequest
-let requests: ReadonlyMap<ToolSet, FirstRequest>
-let bare: FirstRequest
-
 const ours = ({ names }: FirstRequest) => names.filter((name) => name in tools).toSorted()
-const requestOf = (set: ToolSet): FirstRequest => {
-  const request = requests.get(set)
-  if (!request) throw new Error(`no request of ${set}`)
-  return request
-}
 
-beforeAll(async () => {
-  alone = await firstRequestOfOpenCodeAlone()
-  const made = new Map<ToolSet, FirstRequest>()
-  for (const set of toolSets) made.set(set, await firstRequestWith(set))
-  requests = made
-  bare = await firstRequestWith("team", {
+/** Each request is made once for all tests, in the first one that needs it: a test has time for one or two starts of OpenCode. */
+const once = <Value>(make: () => Promise<Value>): (() => Promise<Value>) => {
+  let made: Promise<Value> | undefined
+  return () => (made ??= make())
+}
+const alone = once(firstRequestOfOpenCodeAlone)
+const bare = once(() =>
+  firstRequestWith("team", {
     environment: {
       SANDPIPER_SECRETS_FILE: "",
       PARALLEL_API_KEY: "",
@@ -41,16 +34,14 @@ beforeAll(async () => {
       PATH: "/usr/bin:/bin",
     },
     tools: toolSwitchesOf({ hasGitHost: false, hasWorkflows: true }),
-  })
-}, 120_000)
-
-afterAll(() => {
-  const lines = [["OpenCode alone", alone] as const, ...requests, ["bare team", bare] as const].map(
-    ([name, { bytes, names }]) =>
-      `${name}: ${names.length} tools, ${bytes} bytes, ${tokensOf(bytes - alone.bytes)} tokens more`,
-  )
-  process.stdout.write(`${lines.join("\n")}\n`)
-})
+  }),
+)
+const requests = new Map(toolSets.map((set) => [set, once(() => firstRequestWith(set))] as const))
+const requestOf = (set: ToolSet): Promise<FirstRequest> => {
+  const request = requests.get(set)
+  if (!request) throw new Error(`no request of ${set}`)
+  return request()
+}
 
 test("every tool is in exactly one group of a set", () => {
   expect(toolGroups.flatMap((group) => group.tools).toSorted()).toEqual(
@@ -59,19 +50,19 @@ test("every tool is in exactly one group of a set", () => {
 })
 
 describe.each([...toolSets])("the set %s", (set) => {
-  test(`the set ${set} offers its tools to the model and no others`, () => {
+  test(`the set ${set} offers its tools to the model and no others`, async () => {
     const expected = setSizes(tools).find((size) => size.set === set)?.tools ?? []
-    expect(ours(requestOf(set))).toEqual([...expected].toSorted())
+    expect(ours(await requestOf(set))).toEqual([...expected].toSorted())
   })
 
-  test(`the set ${set} adds at most ${tokenBudget[set]} tokens to a request of OpenCode alone`, () => {
-    const added = tokensOf(requestOf(set).bytes - alone.bytes)
+  test(`the set ${set} adds at most ${tokenBudget[set]} tokens to a request of OpenCode alone`, async () => {
+    const added = tokensOf((await requestOf(set)).bytes - (await alone()).bytes)
     expect(added).toBeGreaterThan(0)
     expect(added).toBeLessThanOrEqual(tokenBudget[set])
   })
 
-  test(`the documented size of the set ${set} is that of a real request`, () => {
-    const inRequest = requestOf(set).tools.filter(({ function: { name } }) => name in tools)
+  test(`the documented size of the set ${set} is that of a real request`, async () => {
+    const inRequest = (await requestOf(set)).tools.filter(({ function: { name } }) => name in tools)
     const bytes = inRequest.reduce(
       (sum, tool) => sum + Buffer.byteLength(JSON.stringify(tool)) + 1,
       0,
@@ -80,12 +71,12 @@ describe.each([...toolSets])("the set %s", (set) => {
   })
 })
 
-test("the set all has all 69 tools", () => {
-  expect(ours(requestOf("all"))).toHaveLength(69)
+test("the set all has all 69 tools", async () => {
+  expect(ours(await requestOf("all"))).toHaveLength(69)
 })
 
-test("tools whose requirements are missing are not offered, and a hub with workflows adds those that run them", () => {
-  const offered = ours(bare)
+test("tools whose requirements are missing are not offered, and a hub with workflows adds those that run them", async () => {
+  const offered = ours(await bare())
   const absent = [
     "parallel_web_search",
     "secret_run",
@@ -100,27 +91,28 @@ test("tools whose requirements are missing are not offered, and a hub with workf
   expect(offered).toContain("spawn_session")
 })
 
-test("with workflows in the hub every set stays within its budget", () => {
+test("with workflows in the hub every set stays within its budget", async () => {
   const added = setSizes(tools)
     .find(({ set }) => set === "all")
     ?.each.filter(({ name }) => workflowUseTools.includes(name))
   const bytes = added?.reduce((sum, tool) => sum + tool.bytes, 0) ?? 0
   expect(added).toHaveLength(workflowUseTools.length)
+  const base = (await alone()).bytes
   for (const set of ["core", "team"] as const)
-    expect(tokensOf(requestOf(set).bytes + bytes - alone.bytes)).toBeLessThanOrEqual(
+    expect(tokensOf((await requestOf(set)).bytes + bytes - base)).toBeLessThanOrEqual(
       tokenBudget[set],
     )
 })
 
-test("the instructions name tools of the team only in the sets that have them", () => {
-  expect(requestOf("core").text).not.toContain("memory_read")
-  expect(requestOf("team").text).toContain("search with `memory_read`")
-  expect(requestOf("all").text).toContain("search with `memory_read`")
+test("the instructions name tools of the team only in the sets that have them", async () => {
+  expect((await requestOf("core")).text).not.toContain("memory_read")
+  expect((await requestOf("team")).text).toContain("search with `memory_read`")
+  expect((await requestOf("all")).text).toContain("search with `memory_read`")
 })
 
-test("no schema names its dialect, which tells a model nothing", () => {
-  expect(alone.text).toContain("json-schema.org")
-  for (const { function: tool } of requestOf("all").tools.filter(
+test("no schema names its dialect, which tells a model nothing", async () => {
+  expect((await alone()).text).toContain("json-schema.org")
+  for (const { function: tool } of (await requestOf("all")).tools.filter(
     ({ function: { name } }) => name in tools,
   ))
     expect(JSON.stringify(tool.parameters)).not.toContain("$schema")
