@@ -1,4 +1,4 @@
-/** `npm run test:fast [-- names]`: the tests that start no program, side by side in two processes. For the inner loop. */
+/** `npm run test:fast [-- names]`: the tests that start no program, side by side in four processes. For the inner loop. */
 import { join } from "node:path"
 import { fastFiles } from "./fast-files.ts"
 import { isNamedBy, repositoryRoot } from "./suites.ts"
@@ -9,7 +9,7 @@ const child = Bun.spawn(
     process.execPath,
     "test",
     "--timeout=60000",
-    "--parallel=2",
+    "--parallel=4",
     "--only-failures",
     `--preload=${join(import.meta.dir, "no-programs.ts")}`,
     ...files.map((file) => `./${file}`),
