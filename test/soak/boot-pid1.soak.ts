@@ -8,11 +8,8 @@ import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-age
 
 /** Unique to this run: other tests on this machine start `sleep` too. */
 const LONG = `sleep 300.${process.pid}`
-/**
- * A container runtime kills after 10 s, and an idle machine needs 1 to 5 s. The limit leaves time for a busy machine; without a
- * limit of its own the runner would wait for the turn, which takes 300 s.
- */
-const STOP_MS = 30_000
+/** A container runtime kills after this time. */
+const STOP_MS = 10_000
 let model: ScriptedModel | undefined
 let agent: TestSessionAgent
 let sandbox: Sandbox

@@ -13,8 +13,7 @@ test("without a model a prompt and a command fail at once and say what to set; a
   c = await startConversation({}, { agentConfig: { customProviders: [] } })
   const started = Date.now()
   const answer = await c.ask("m1", "hello")
-  // Less than a second on an idle machine. The limits of a turn without an answer are minutes.
-  expect(Date.now() - started).toBeLessThan(30_000)
+  expect(Date.now() - started).toBeLessThan(5000)
   expect(answer.of("error")).toMatchObject([
     { error: expect.stringMatching(/^no model is configured: set a provider key such as/) },
   ])

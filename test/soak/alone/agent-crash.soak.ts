@@ -27,7 +27,7 @@ const toolRuns = (messageId: string) =>
   )
 
 describe("kill -9 during a turn", () => {
-  test("a killed OpenCode ends the turn at once, and the next prompt has the history", async () => {
+  test("a killed OpenCode ends the turn within 2 s, and the next prompt has the history", async () => {
     c.model.on("remember", [text("I will remember the word heron.")])
     c.model.on("work", [
       reply(tool("bash", { command: "sleep 300 & sleep 300", description: "works" })),
@@ -43,8 +43,7 @@ describe("kill -9 during a turn", () => {
     const killedAt = Date.now()
     process.kill(pid, "SIGKILL")
     await c.agent.frame("complete", (frame) => frame.messageId === "c2")
-    // 0 to 1 s on an idle machine. Without the end of the process only the limits of a turn would end it, after minutes.
-    expect(Date.now() - killedAt).toBeLessThan(30_000)
+    expect(Date.now() - killedAt).toBeLessThan(2000)
     expect(finalizeOf("c2")).toMatchObject({ reason: "error" })
     expect(
       JSON.stringify(c.agent.frames.filter((f) => "messageId" in f && f.messageId === "c2")),
