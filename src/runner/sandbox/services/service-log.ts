@@ -30,11 +30,16 @@ export const openServiceLog = (path: string, fileBytes = FILE_BYTES): ServiceLog
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       size = (await stat(path).catch(() => undefined))?.size ?? 0
     }
-    await appendFile(path, bytes, { mode: 0o600 })
-    size += bytes.length
-    if (size < fileBytes) return
-    await rename(path, `${path}.1`)
-    size = 0
+    // Of one large chunk only what both files can hold is written.
+    for (let rest = bytes.subarray(-2 * fileBytes); rest.length > 0;) {
+      const part = rest.subarray(0, Math.max(1, fileBytes - size))
+      await appendFile(path, part, { mode: 0o600 })
+      size += part.length
+      rest = rest.subarray(part.length)
+      if (size < fileBytes) continue
+      await rename(path, `${path}.1`)
+      size = 0
+    }
   }
 
   return {
