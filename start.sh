@@ -48,7 +48,7 @@ fi
 secrets=()
 while IFS= read -r name; do
   case "$name" in
-    *_TOKEN | *_SECRET | *_PASSWORD | *_KEY | *_CREDENTIALS | REPOS_JSON | DATABASE_URL | REDIS_URL) secrets+=("$name") ;;
+    *_TOKEN | *_SECRET | *_PASSWORD | *_KEY | *_CREDENTIALS | S3_ACCESS_KEY_ID | REPOS_JSON | DATABASE_URL | REDIS_URL) secrets+=("$name") ;;
     *) if [[ "${!name}" =~ ://[^/[:space:]]*:[^/[:space:]]*@ ]]; then secrets+=("$name"); fi ;;
   esac
 done < <(compgen -e)

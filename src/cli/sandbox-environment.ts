@@ -6,48 +6,13 @@ import type { EnvironmentOf } from "../fleet/sandbox-spec.ts"
 import { LOCAL_OWNER, parseOwner } from "../hub/access/ownership.ts"
 import { gitTokenOf } from "../hub/handlers/git-tokens.ts"
 import { configureObjectStorage } from "../hub/object-storage.ts"
-import { childEnvironment } from "../hub/hosts/bun/child-environment.ts"
-
-const CREDENTIALS = /^(?:OP_SERVICE_ACCOUNT_TOKEN|SANDPIPER_SECRETS_FILE)$/
-const OF_GIT = /^(?:GITHUB_TOKEN|GIT_USER_NAME|GIT_USER_EMAIL|GIT_AUTHOR_.*|GIT_COMMITTER_.*)$/
-
-/** Settings of the runner that mean the same in every sandbox. The runner of a child session of `up` does not get them. */
-const OF_EVERY_SANDBOX = ["SANDPIPER_SERVICES", "SNAPSHOT_HAS_DEPS", "ALLOW_SHARED_ORIGIN"]
-
-/** Settings of one runner: the fleet sets them, or the session has its own. */
-const OF_ONE_SANDBOX = [
-  "DO_WS_URL",
-  "RUNNER_TOKEN",
-  "SESSION_ID",
-  "PARENT_SESSION_ID",
-  "JWT_SECRET",
-  "GATEWAY_PORT",
-  "GATEWAY_HOST",
-  "SANDPIPER_PUBLIC_URL",
-  "VSCODE_PORT",
-  "VNC_PORT",
-  "TTYD_PORT",
-  "VNC_RAW_PORT",
-  "REPO_URL",
-  "REPO_BRANCH",
-  "REPO_BRANCH_CREATE",
-  "REPO_REF",
-  "REPO_DEPTH",
-  "REPOS_JSON",
-  "PERSONA_FILES_JSON",
-  "OPENCODE_URL",
-  "OPENCODE_SERVER_PASSWORD",
-  "SANDBOX_EGRESS_BOUNDARY",
-  "SANDBOX_CLOSED_PORTS",
-  "IS_ORCHESTRATOR",
-  "SESSION_KIND",
-  "STOP_WITH_STDIN",
-]
+import { isOfOneSandbox, mayReach, passesUnknown, select } from "../settings/reaches.ts"
 
 /** The settings of one runner that were given to `serve`, where nobody reads them. */
 export const namesWithoutEffect = (
   environment: Readonly<Record<string, string | undefined>>,
-): readonly string[] => OF_ONE_SANDBOX.filter((name) => environment[name])
+): readonly string[] =>
+  Object.keys(environment).filter((name) => environment[name] && isOfOneSandbox(name))
 
 /** The hub of this deployment has object storage, or is elsewhere and has it. */
 const savesWorkspaces = (environment: Readonly<Record<string, string | undefined>>): boolean =>
@@ -57,26 +22,21 @@ const savesWorkspaces = (environment: Readonly<Record<string, string | undefined
 export const sandboxEnvironment =
   (environment: Readonly<Record<string, string | undefined>>): EnvironmentOf =>
   (tenant) => {
-    const all = Object.entries(childEnvironment(environment))
-    const only = (isWanted: (name: string) => boolean) =>
-      Object.fromEntries(all.filter(([name]) => isWanted(name)))
-    const isOperators = tenant === LOCAL_OWNER
+    const given = select(environment, (name) => environment[name] !== "")
     const owner = parseOwner(tenant)
     const token = owner && gitTokenOf(environment, owner)
+    const ofOperator =
+      tenant === LOCAL_OWNER ? select(given, (name) => mayReach("operator", name)) : {}
+    const isOfGit = (name: string) => name.startsWith("GIT")
+    const isUnknown = passesUnknown(environment)
     return {
       providerKeys: {
-        ...only((name) => !CREDENTIALS.test(name) && !OF_GIT.test(name)),
+        ...select(given, (name) => mayReach("sandbox", name) || isUnknown(name)),
         ...(savesWorkspaces(environment) && { WORKSPACE_SYNC: "1" }),
-        ...Object.fromEntries(
-          OF_EVERY_SANDBOX.flatMap((name) => {
-            const value = environment[name]
-            return value ? [[name, value]] : []
-          }),
-        ),
       },
-      credentials: isOperators ? only((name) => CREDENTIALS.test(name)) : {},
+      credentials: select(ofOperator, (name) => !isOfGit(name)),
       github: {
-        ...(isOperators && only((name) => OF_GIT.test(name))),
+        ...select(ofOperator, isOfGit),
         ...(token !== undefined && { GITHUB_TOKEN: token }),
       },
     }

@@ -5,7 +5,6 @@ import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
-import { ownVariables } from "../settings/table.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createApplyConfig } from "./apply-config.ts"
 import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
@@ -86,7 +85,6 @@ export const joinAgent = (options: JoinAgentOptions) => {
     broker: () => broker.address,
     setUpstreams: (models, services) =>
       broker.setUpstreams(models, { ...services, ...parallelService(current()) }),
-    ownVariables,
     opencodeVersion: OPENCODE_VERSION,
     self: process.execPath,
     toolEnvironment: () => ({

@@ -5,7 +5,7 @@ import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
-import { ownVariables } from "../settings/table.ts"
+import { agentEnvironment } from "../settings/reaches.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
 import { controlVariables } from "./host/control-socket.ts"
 import { readBootId } from "./host/boot-id.ts"
@@ -15,7 +15,6 @@ import { joinEgress } from "./join-egress.ts"
 import { joinServices } from "./join-services.ts"
 import { joinSync } from "./join-sync.ts"
 import type { Link } from "./link/link.ts"
-import { agentEnvironment } from "./opencode/launch/environment.ts"
 import { openDisplayStore } from "./sandbox/display/display-store.ts"
 import { createDisplayReporter } from "./sandbox/display/report-display.ts"
 import { createGit } from "./sandbox/git.ts"
@@ -65,11 +64,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
   })
   /** The variables from which the agent's environment is taken. */
   const variables = { ...config.environment, ...egress.variables, ...pathWithGh(config) }
-  const environment = agentEnvironment({
-    environment: variables,
-    allow: config.agentEnvAllow ?? [],
-    own: ownVariables,
-  })
+  const environment = agentEnvironment(variables, config.agentEnvAllow ?? [])
   /** Of programs that run as the agent's user. */
   const userEnvironment = {
     ...environment,

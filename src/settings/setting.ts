@@ -1,12 +1,17 @@
 /** What a row of the settings table is made of. */
 import type { z } from "zod"
 import type { CommandName } from "./commands.ts"
+import type { Destination } from "./reaches.ts"
 
 export interface Setting<Schema extends z.ZodType = z.ZodType> {
   /** The environment variable. */
   readonly env: string
   /** The flag without its dashes, for the few settings that have one. */
   readonly flag?: string
+  /** The processes besides this one that may receive the variable. */
+  readonly reaches: readonly Destination[]
+  /** In a sandbox another one sets it, so that it has no effect there to give it to `serve` or with a session's variables. */
+  readonly setBy?: "fleet" | "session" | "image"
   /** One line for `--help`. */
   readonly doc: string
   readonly schema: Schema

@@ -57,8 +57,3 @@ export type SettingValues = {
 
 export const settingRows: readonly (readonly [string, Setting])[] =
   Object.entries<Setting>(settingsTable)
-
-/** The runner's own variables, which the agent does not see. The exception is the display that the agent draws on. */
-export const ownVariables: ReadonlySet<string> = new Set(
-  settingRows.map(([, { env }]) => env).filter((name) => name !== settingsTable.display.env),
-)

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test"
 import { namesWithoutEffect, sandboxEnvironment } from "../../src/cli/sandbox-environment.ts"
 import { assembleEnvironment } from "../../src/fleet/core/environment.ts"
-import { imageEnvironment } from "../../src/fleet/core/image-environment.ts"
+import { imageEnvironment } from "../../src/settings/reaches.ts"
 import { settingGroups, settingRows } from "../../src/settings/table.ts"
 
 const deployment = {

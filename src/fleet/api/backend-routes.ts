@@ -5,7 +5,7 @@
 import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
-import { variablesOfImage } from "../core/image-environment.ts"
+import { isReserved } from "../../settings/reaches.ts"
 import { lacksSnapshot } from "../core/life-change.ts"
 import { isSharedVolume, workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
@@ -31,28 +31,6 @@ type Name = Extract<
   | "session-status"
   | "delete-workspace"
 >
-
-/** Set by the fleet, by the image or by the fields of the body; a caller cannot give them as variables. */
-const RESERVED: ReadonlySet<string> = new Set([
-  ...variablesOfImage,
-  "DO_WS_URL",
-  "RUNNER_TOKEN",
-  "RUNNER_SECRETS_FILE",
-  "SESSION_ID",
-  "PARENT_SESSION_ID",
-  "IS_ORCHESTRATOR",
-  "JWT_SECRET",
-  "OPENCODE_SERVER_PASSWORD",
-  "PERSONA_FILES_JSON",
-  "SANDPIPER_STATE_DIR",
-  "WORK_DIR",
-  "GATEWAY_HOST",
-  "GATEWAY_PORT",
-  "OPENCODE_URL",
-  "SANDBOX_EGRESS_BOUNDARY",
-  "SANDBOX_CLOSED_PORTS",
-  "STOP_WITH_STDIN",
-])
 
 const STATUS_OF = {
   starting: "running",
@@ -132,7 +110,7 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     given: z.output<(typeof bodies)["create-session"]>,
     snapshot: string | undefined,
   ) => {
-    const refusal = refuseVariables(given.envVars, RESERVED)
+    const refusal = refuseVariables(given.envVars, isReserved)
     if (refusal !== undefined) throw new ApiError(400, "bad-request", `envVars: ${refusal}`)
     const session = {
       id: given.sessionId,

@@ -15,16 +15,16 @@ export interface EnvironmentSources {
 
 const NAME = /^[A-Z_][A-Z0-9_]*$/i
 
-/** Why a caller may not set these variables; undefined if it may. `reserved`: the runner's own variables. */
+/** Why a caller may not set these variables; undefined if it may. `isReserved`: the runner's own variables. */
 export const refuseVariables = (
   caller: Variables,
-  reserved: ReadonlySet<string>,
+  isReserved: (name: string) => boolean,
 ): string | undefined => {
   const names = Object.keys(caller)
   const malformed = names.filter((name) => !NAME.test(name))
   if (malformed.length > 0)
     return `these are not names of environment variables: ${malformed.join(", ")}`
-  const own = names.filter((name) => reserved.has(name))
+  const own = names.filter(isReserved)
   if (own.length === 0) return undefined
   return `these variables are set by the fleet or the image: ${own.join(", ")}`
 }

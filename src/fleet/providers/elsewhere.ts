@@ -2,7 +2,7 @@
  * Sandboxes with an image of their own: they get the image's name, and the address at which they reach the hub. Those of
  * another session agent keep its address.
  */
-import { imageEnvironment } from "../core/image-environment.ts"
+import { imageEnvironment } from "../../settings/reaches.ts"
 import type { SandboxProvider, SandboxSpec } from "./contract.ts"
 
 export interface ElsewhereOptions {

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path"
 import { type Clock, sleep } from "../../lib/clock.ts"
 import { freePort } from "../../lib/free-port.ts"
-import { imageEnvironment } from "../core/image-environment.ts"
+import { imageEnvironment } from "../../settings/reaches.ts"
 import { withoutScreen } from "../core/shared-screen.ts"
 import {
   BOX_UID,

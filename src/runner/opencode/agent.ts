@@ -54,7 +54,6 @@ export interface AgentSettings {
 
 export interface AgentOptions {
   readonly settings: AgentSettings
-  readonly ownVariables: ReadonlySet<string>
   readonly opencodeVersion: string
   /** Path of this program. */
   readonly self: string
@@ -163,7 +162,6 @@ export const createAgent = (options: AgentOptions): Agent => {
       environment: settings.environment,
       broker: options.broker(),
       environmentAllow: settings.agentEnvAllow ?? [],
-      ownVariables: options.ownVariables,
       extraEnvironment: { ...options.toolEnvironment(), PATH: pathWithRipgrep(search) },
       endpoints: options.endpoints,
       permissions: settings.permissions,

@@ -7,6 +7,8 @@ import type { SettingGroup } from "../setting.ts"
 export const linkSettings = {
   doUrl: {
     env: "DO_WS_URL",
+    reaches: [],
+    setBy: "fleet",
     flag: "do-url",
     doc: "WebSocket address of the session agent",
     schema: urlWith(
@@ -17,6 +19,8 @@ export const linkSettings = {
   },
   runnerToken: {
     env: "RUNNER_TOKEN",
+    reaches: [],
+    setBy: "fleet",
     flag: "runner-token",
     doc: "token that authenticates the runner to the session agent; prefer the variable, `ps` shows flags",
     schema: someText,
@@ -25,6 +29,8 @@ export const linkSettings = {
   },
   sessionId: {
     env: "SESSION_ID",
+    reaches: [],
+    setBy: "fleet",
     flag: "session-id",
     doc: "the session that this sandbox belongs to",
     schema: z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, {
@@ -35,17 +41,21 @@ export const linkSettings = {
   },
   parentSessionId: {
     env: "PARENT_SESSION_ID",
+    reaches: [],
+    setBy: "fleet",
     doc: "the session that started this one, for the tool notify_parent",
     schema: someText.optional(),
   },
   configWaitSeconds: {
     env: "CONFIG_WAIT_SECONDS",
+    reaches: ["child", "sandbox", "image"],
     doc: "how long the first start of OpenCode waits for the session agent's configuration",
     schema: seconds,
     fallback: () => "2",
   },
   configDrainSeconds: {
     env: "CONFIG_DRAIN_SECONDS",
+    reaches: ["child", "sandbox", "image"],
     doc: "how long a new configuration waits for running turns before it ends them",
     schema: seconds,
     fallback: () => "30",

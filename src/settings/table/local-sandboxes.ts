@@ -14,28 +14,33 @@ const whole = (most: number) =>
 export const localSandboxSettings = {
   sandboxIsolation: {
     env: "SANDBOX_ISOLATION",
+    reaches: [],
     doc: "local sandboxes: `auto` (as isolated as this machine allows), `required` (or `serve` does not start), `none`",
     schema: z.enum(["auto", "required", "none"], "must be auto, required or none"),
     fallback: () => "auto",
   },
   sandboxHostPorts: {
     env: "SANDBOX_HOST_PORTS",
+    reaches: [],
     doc: "ports of this machine's loopback that isolated sandboxes may reach, separated by commas",
     schema: portList,
     fallback: () => "none",
   },
   sandboxMemoryMiB: {
     env: "SANDBOX_MEMORY_MIB",
+    reaches: [],
     doc: "memory of a sandbox in MiB; no limit if it is not set",
     schema: whole(1024 * 1024),
   },
   sandboxPids: {
     env: "SANDBOX_PIDS",
+    reaches: [],
     doc: "processes and threads of a sandbox; no limit if it is not set",
     schema: whole(1_000_000),
   },
   sandboxCpus: {
     env: "SANDBOX_CPUS",
+    reaches: [],
     doc: "processors of a sandbox, such as 1.5; no limit if it is not set",
     schema: z.coerce
       .number("must be a number of processors")

@@ -6,6 +6,7 @@ import type { SettingGroup } from "../setting.ts"
 export const processSettings = {
   hubPort: {
     env: "HUB_PORT",
+    reaches: [],
     flag: "hub-port",
     doc: "loopback port of the session agent that `up` starts, 0 for any free one",
     schema: port,
@@ -13,24 +14,29 @@ export const processSettings = {
   },
   maxChildren: {
     env: "MAX_CHILDREN",
+    reaches: [],
     doc: "how many child sessions may run at the same time under `up`",
     schema: count,
     fallback: () => "20",
   },
   maxChildDepth: {
     env: "MAX_CHILD_DEPTH",
+    reaches: [],
     doc: "how deep child sessions may start child sessions of their own under `up`",
     schema: count,
     fallback: () => "3",
   },
   stopWithStdin: {
     env: "STOP_WITH_STDIN",
+    reaches: [],
+    setBy: "fleet",
     doc: "1: the runner stops when its standard input ends, as a child process of the hub does",
     schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
     fallback: () => "0",
   },
   logLevel: {
     env: "LOG_LEVEL",
+    reaches: ["child", "sandbox", "image"],
     flag: "log-level",
     doc: "debug, info, warn or error",
     schema: z.enum(["debug", "info", "warn", "error"], {
@@ -40,6 +46,7 @@ export const processSettings = {
   },
   logFormat: {
     env: "LOG_FORMAT",
+    reaches: ["child", "sandbox", "image"],
     doc: "json, pretty, or auto: pretty on a terminal",
     schema: z.enum(["json", "pretty", "auto"], { error: "must be json, pretty or auto" }),
     fallback: () => "auto",

@@ -21,10 +21,10 @@ describe("the environment of a sandbox", () => {
   })
 
   test("a caller that sets a variable of the fleet is refused with its name", () => {
-    const reserved = new Set(["RUNNER_TOKEN"])
-    expect(refuseVariables({ A: "1" }, reserved)).toBeUndefined()
-    expect(refuseVariables({ RUNNER_TOKEN: "x" }, reserved)).toContain("RUNNER_TOKEN")
-    expect(refuseVariables({ "A B": "x" }, reserved)).toContain("A B")
+    const isReserved = (name: string) => name === "RUNNER_TOKEN"
+    expect(refuseVariables({ A: "1" }, isReserved)).toBeUndefined()
+    expect(refuseVariables({ RUNNER_TOKEN: "x" }, isReserved)).toContain("RUNNER_TOKEN")
+    expect(refuseVariables({ "A B": "x" }, isReserved)).toContain("A B")
   })
 })
 

@@ -6,7 +6,7 @@ import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
 import { gatewayKey, hashOf } from "../../keys.ts"
 import type { Session } from "../../session/session.ts"
-import { childEnvironment } from "./child-environment.ts"
+import { childEnvironment } from "../../../settings/reaches.ts"
 
 export interface RunnerProcessesOptions {
   readonly stateDir: string

@@ -2,7 +2,8 @@
 import { join } from "node:path"
 import type { Catalogue } from "./catalogue.ts"
 import { type ConfigFiles, baseConfig, filesFor, isCode } from "./config-files.ts"
-import { agentEnvironment, offline, withLoopbackDirect } from "../launch/environment.ts"
+import { agentEnvironment } from "../../../settings/reaches.ts"
+import { offline, withLoopbackDirect } from "../launch/environment.ts"
 import {
   type BrokerAddress,
   composeConfig,
@@ -39,7 +40,6 @@ export interface LaunchPlanOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly broker: BrokerAddress
   readonly environmentAllow: readonly string[]
-  readonly ownVariables: ReadonlySet<string>
   readonly extraEnvironment: Readonly<Record<string, string>>
   readonly endpoints?: readonly Endpoint[] | undefined
   readonly permissions: "allow" | "relay"
@@ -85,11 +85,7 @@ export const launchPlanFor =
       ],
       instructionsFile: directories.instructionsFile,
     })
-    const passed = agentEnvironment({
-      environment: options.environment,
-      allow: options.environmentAllow,
-      own: options.ownVariables,
-    })
+    const passed = agentEnvironment(options.environment, options.environmentAllow)
     const environment = {
       ...passed,
       ...withLoopbackDirect(passed),

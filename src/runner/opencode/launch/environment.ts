@@ -1,43 +1,6 @@
-/** Selects the environment variables that the agent, its tools and its shells receive: an allow list. Pure. */
-import { machineVariables } from "../../../lib/machine-variables.ts"
+/** Variables that the runner adds to the environment of OpenCode. Pure. */
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-const PASSED_ON = new Set([
-  ...machineVariables,
-  "COLORTERM",
-  "DISPLAY",
-  "XAUTHORITY",
-  "WAYLAND_DISPLAY",
-  // The image's browser: without these agent-browser searches for another one.
-  "AGENT_BROWSER_PROFILE",
-])
-const PASSED_ON_PREFIXES = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_"]
-
-export interface EnvironmentInput {
-  readonly environment: Environment
-  /** Further names, from AGENT_ENV_ALLOW. */
-  readonly allow: readonly string[]
-  /** The runner's own variables: never passed on, even if `allow` names them. */
-  readonly own: ReadonlySet<string>
-}
-
-export const agentEnvironment = ({
-  environment,
-  allow,
-  own,
-}: EnvironmentInput): Record<string, string> => {
-  const passes = (name: string) =>
-    !own.has(name) &&
-    (PASSED_ON.has(name) ||
-      allow.includes(name) ||
-      PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix)))
-  return Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) =>
-      value !== undefined && passes(name) ? [[name, value]] : [],
-    ),
-  )
-}
 
 /** The runner's own servers are on loopback: no proxy of the machine may get what the agent sends there. */
 export const withLoopbackDirect = (environment: Environment): Record<string, string> => {

@@ -1,6 +1,6 @@
 /** Composing OpenCode's config: what is merged, what is refused, and the agent's environment. */
 import { describe, expect, test } from "bun:test"
-import { agentEnvironment } from "../../../../src/runner/opencode/launch/environment.ts"
+import { agentEnvironment } from "../../../../src/settings/reaches.ts"
 import { knownProviders } from "../../../../src/runner/broker/upstreams.ts"
 import {
   composeConfig,
@@ -284,7 +284,6 @@ test("a partial configuration keeps the fields that it does not have", () => {
 })
 
 describe("the agent's environment", () => {
-  const own = new Set(["RUNNER_TOKEN", "JWT_SECRET"])
   const environment = {
     PATH: "/bin",
     LC_ALL: "C",
@@ -298,7 +297,7 @@ describe("the agent's environment", () => {
   }
 
   test("only allowed variables are passed to the agent", () => {
-    expect(agentEnvironment({ environment, allow: ["ALLOWED"], own })).toEqual({
+    expect(agentEnvironment(environment, ["ALLOWED"])).toEqual({
       PATH: "/bin",
       LC_ALL: "C",
       GIT_AUTHOR_NAME: "A",
@@ -312,13 +311,13 @@ describe("the agent's environment", () => {
       AGENT_BROWSER_EXECUTABLE_PATH: "/usr/bin/chromium",
       AGENT_BROWSER_ENCRYPTION_KEY: "k",
     }
-    expect(agentEnvironment({ environment: browser, allow: [], own })).toEqual({
+    expect(agentEnvironment(browser, [])).toEqual({
       AGENT_BROWSER_EXECUTABLE_PATH: "/usr/bin/chromium",
     })
   })
 
   test("the runner's own variables are never passed to the agent, even if they are allowed", () => {
-    const passed = agentEnvironment({ environment, allow: ["RUNNER_TOKEN", "JWT_SECRET"], own })
+    const passed = agentEnvironment(environment, ["RUNNER_TOKEN", "JWT_SECRET"])
     expect(passed).not.toHaveProperty("RUNNER_TOKEN")
     expect(passed).not.toHaveProperty("JWT_SECRET")
   })

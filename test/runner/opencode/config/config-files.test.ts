@@ -78,7 +78,6 @@ describe("a launch plan", () => {
     environment: { PATH: "/bin" },
     broker: { origin: "http://127.0.0.1:7", token: "t" },
     environmentAllow: [],
-    ownVariables: new Set(),
     extraEnvironment: {},
     permissions: "allow",
     isOrchestrator: false,
