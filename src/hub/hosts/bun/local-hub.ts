@@ -108,6 +108,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     localGit({
       owner,
       environment,
+      showPull: (session, pull) => hub.find(session)?.showPull(pull),
       workDir: (session) => {
         const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
         if (existsSync(own)) return own

@@ -66,8 +66,16 @@ export const answerRunnerRequest = (
           ? otherSession(session)
           : undefined,
       children,
-      git: withGitRetries(durableGit(environment, owner), (caller, change) =>
-        callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
+      git: withGitRetries(
+        durableGit(environment, owner, (session, pull) =>
+          callObject(SESSIONS, session, nothing, "showPull", [pull]),
+        ),
+        (caller, change) =>
+          callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [
+            owner,
+            caller,
+            change,
+          ]),
       ),
       storage: durableStorage(environment),
       chatProblem: durableChats(environment).problemOf,
