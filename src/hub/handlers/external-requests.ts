@@ -25,8 +25,12 @@ export interface ExternalHandlerOptions {
   readonly git: GitHost
   /** Where workspaces are stored; undefined if the deployment has none. */
   readonly storage: ObjectStorage | undefined
-  /** Why nothing can be sent to channels of this type. */
-  readonly chatProblem: (channelType: string) => string | undefined
+  /** Why the agent may not write to a channel. `isOwn`: the session has had messages there. */
+  readonly chatProblem: (
+    channelType: string,
+    channelId: string,
+    isOwn: boolean,
+  ) => string | undefined
 }
 
 export const createExternalHandlers = ({
@@ -96,14 +100,16 @@ export const createExternalHandlers = ({
     },
     "channel-reply": async (reply, { session, requestId }) => {
       const { message, imageBase64, imageMimeType } = reply
-      const problem = chatProblem(reply.channelType)
-      if (problem !== undefined) throw new Refusal(problem)
       const here = await mustFind(session)
+      const channel = channelKey(reply)
+      const isOwn = channel === MAIN_CHANNEL || (await here.channels()).includes(channel)
+      const problem = chatProblem(reply.channelType, reply.channelId, isOwn)
+      if (problem !== undefined) throw new Refusal(problem)
       await here.note({
         id: `reply-${requestId}`,
         role: "assistant",
         content: message,
-        channel: channelKey(reply),
+        channel,
         reply: true,
         followUp: reply.followUp === true,
         ...(imageBase64 !== undefined && {

@@ -24,6 +24,11 @@ export const chatSettings = {
     doc: "session that takes Slack messages; default: the session of `up`",
     schema: someText.optional(),
   },
+  slackChannels: {
+    env: "SLACK_CHANNELS",
+    doc: "channels that agents may write to without a message from there: ids, separated by commas",
+    schema: someText.optional(),
+  },
   slackApiUrl: {
     env: "SLACK_API_URL",
     doc: "address of Slack's Web API; default: https://slack.com/api",
@@ -44,6 +49,11 @@ export const chatSettings = {
   telegramSession: {
     env: "TELEGRAM_SESSION",
     doc: "session that takes Telegram messages; default: the session of `up`",
+    schema: someText.optional(),
+  },
+  telegramChannels: {
+    env: "TELEGRAM_CHANNELS",
+    doc: "chats that agents may write to without a message from there: ids, separated by commas",
     schema: someText.optional(),
   },
   telegramApiUrl: {
