@@ -392,6 +392,14 @@ export const testEffects = (
         expect(github.repository(checkout).pulls).toHaveLength(1)
       })
 
+      test("the repositories of another source than the hub's are refused", async () => {
+        const { request } = startRunner("s1").uplink
+        expect((await request("list-repos", { source: "github" })).repos).toHaveLength(1)
+        expect(await refusalOf(request("list-repos", { source: "gitlab" }))).toContain(
+          "source: this hub lists the repositories of github only",
+        )
+      })
+
       test("a pull request of a session without a repository is refused with what to do", async () => {
         const { request } = startRunner("s1").uplink
         const refusal = await refusalOf(request("create-pr", { branch: "fix", title: "Fix it" }))

@@ -42,6 +42,8 @@ export const NO_GIT_HOST =
   "no git host is set up: set GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
 const NO_GITHUB_APP =
   "no short-lived git tokens are issued for this session: the operator sets GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY and GITHUB_APP_INSTALLATIONS"
+/** The only source of repositories, as `list-repos` names it. */
+const SOURCE = "github"
 const FULL_NAME = /^[\w.-]+\/[\w.-]+$/
 
 /** GitHub answers 422 if there is an open pull request of the branch already. */
@@ -182,17 +184,22 @@ export const createGitHost = ({
       if (!isNamed) throw new Refusal("repositories: must name at least one, as owner/name")
       return issueToken(of, repositories)
     },
-    "list-repos": async () => ({
-      repos: list(await call("GET", "/user/repos?per_page=100&sort=pushed")).map((entry) => {
-        const { full_name, clone_url, default_branch, private: isPrivate } = record(entry)
-        return {
-          fullName: full_name,
-          cloneUrl: clone_url,
-          defaultBranch: default_branch,
-          private: isPrivate,
-        }
-      }),
-    }),
+    "list-repos": async ({ source }) => {
+      if (source !== undefined && source.toLowerCase() !== SOURCE)
+        throw new Refusal(`source: this hub lists the repositories of ${SOURCE} only`)
+      const known = list(await call("GET", "/user/repos?per_page=100&sort=pushed"))
+      return {
+        repos: known.map((entry) => {
+          const { full_name, clone_url, default_branch, private: isPrivate } = record(entry)
+          return {
+            fullName: full_name,
+            cloneUrl: clone_url,
+            defaultBranch: default_branch,
+            private: isPrivate,
+          }
+        }),
+      }
+    },
     "read-repo-file": async ({ repoUrl, path, ref, ...target }, { session }) => {
       const fromUrl = repoUrl === undefined ? undefined : ownerAndName(repoUrl)
       if (repoUrl !== undefined && fromUrl === undefined)

@@ -49,6 +49,18 @@ test("the model reads that a branch had a pull request already, and how to chang
   )
 })
 
+test("the model reads that nothing listens yet on the port of a new tunnel", () => {
+  const row = operations.find(({ name }) => name === "register-tunnel")
+  const [tool] = row ? toolsOf(row) : []
+  const tunnel = { name: "web", port: 3123, path: "/t/web" }
+  expect(tool?.render({ ok: true, tunnel: { ...tunnel, listening: true } })).toBe(
+    "Port 3123 is open at /t/web/ on this sandbox's URL.",
+  )
+  expect(tool?.render({ ok: true, tunnel: { ...tunnel, listening: false } })).toContain(
+    "nothing listens on port 3123 yet: start the server",
+  )
+})
+
 const fieldsOf = (name: string) => {
   const served = operations.find((operation) => operation.name === name)?.served
   if (served === undefined || served.by === "sandbox") throw new Error(`${name} sends no frame`)

@@ -244,6 +244,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     createExternalHandlers({
       find: async (session) => hub.find(session),
       children,
+      personas: () => stores.of(owner).personas.list(),
       git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
       storage,
       chatProblem: chats.problemOf,
