@@ -434,6 +434,21 @@ export const testEffects = (
         expect(client.state("pr:1")).toMatchObject({ number: 1, title: "Later", status: "open" })
       })
 
+      test("a retry that finds another pull request of the branch says that it was not changed", async () => {
+        const { request } = startRunner("s1").uplink
+        github.openPull(checkout, "later", "Old")
+        const client = await connect("s1")
+        flaky.setDown(true)
+        const asked = request("create-pr", { branch: "later", title: "New", checkout })
+        expect(await asked.then(String, String)).toContain("The hub tries again")
+        flaky.setDown(false)
+        await client.until(() => notesIn(client).length > 0, "note")
+        expect(notesIn(client)).toEqual([
+          'The branch has the open pull request #1 "Old" already, which was found after a retry and not changed: https://github.com/birds/heron/pull/1',
+        ])
+        expect(client.state("pr:1")).toMatchObject({ title: "Old", status: "open" })
+      })
+
       test("a change that the git host refuses when it is back ends with a note and is not repeated", async () => {
         const { request } = startRunner("s1").uplink
         const client = await connect("s1")
