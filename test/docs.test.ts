@@ -28,6 +28,14 @@ test.each(documents)("every path that %s names exists", async (file) => {
   expect(missing).toEqual([])
 })
 
+test.each(["GITHUB_TOKEN", "GITHUB_TOKENS", "GITHUB_API_URL", "GITHUB_SERVER_URL", "REDIS_URL"])(
+  "the table of variables in docs/deploy.md explains %s",
+  async (name) => {
+    const rows = (await textOf("docs/deploy.md")).split("\n").map((line) => line.split("|")[1])
+    expect(rows.some((cell) => cell?.includes(`\`${name}\``))).toBe(true)
+  },
+)
+
 test.each(documents)("every relative link of %s leads to a file", async (file) => {
   const links = [...(await textOf(file)).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)]
   const missing = links

@@ -102,6 +102,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       SLACK_BOT_TOKEN: SLACK_TOKEN,
       SLACK_API_URL: slack.apiUrl,
       SLACK_SESSION: "s1",
+      SLACK_CHANNELS: "C2, C3,C4,C8,C32",
       TELEGRAM_BOT_TOKEN: TELEGRAM_TOKEN,
       TELEGRAM_SECRET_TOKEN: TELEGRAM_SECRET,
       TELEGRAM_API_URL: telegram.url,
@@ -347,6 +348,28 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     ] as never)
     endTurn("slack-C21-21.1", "C21:21.1", { finalText: "Left as it is." })
     await promptOf("slack-C21-21.2")
+  })
+
+  test("an agent writes to the chats of its session and to the listed channels, and nowhere else", async () => {
+    const refusalOf = (request: Promise<unknown>) => request.then(() => "not refused", String)
+    await receive(slackEvent("30.1", "hi", "C30"))
+    await promptOf("slack-C30-30.1")
+    expect(await refusalOf(reply("C31", "to strangers"))).toContain(
+      "slack:C31 is not a chat of this session: see list_channels. The operator allows more with SLACK_CHANNELS",
+    )
+    expect(await refusalOf(reply("C30:9.9", "another thread"))).toContain("is not a chat of this")
+    expect(await refusalOf(reply("#general", "to all", "irc"))).toContain(
+      "there is no chat service irc: the hub is connected to slack, telegram",
+    )
+    await reply("C30:30.1", "to its own thread")
+    await reply("C32:30.2", "to a thread of a listed channel")
+    await untilTrue(() => postsTo("C32").includes("to a thread of a listed channel"), "last reply")
+    await untilTrue(() => postsTo("C30").length > 0, "reply in the thread")
+    expect(postsTo("C30")).toEqual(["to its own thread"])
+    expect(postsTo("C31")).toEqual([])
+    const said = client.messages().flatMap(({ parts }) => parts.map(({ text }) => text))
+    expect(said).not.toContain("to strangers")
+    expect(said).not.toContain("to all")
   })
 
   test("a message to a session that does not exist is answered in the chat", async () => {

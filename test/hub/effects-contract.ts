@@ -310,6 +310,109 @@ export const testEffects = (
       })
     })
 
+    describe("a change of a pull request", () => {
+      const checkout = "birds/heron"
+      const refusalOf = (request: Promise<unknown>) =>
+        request.then(() => "the request was not refused", String)
+
+      test("clients see a pull request that was opened, its new title and that it is closed", async () => {
+        const { request } = startRunner("s1").uplink
+        const client = await connect("s1")
+        const shown = (title: string, status: string) =>
+          client.until(
+            () =>
+              JSON.stringify(client.state("pr:1")) ===
+              JSON.stringify({
+                number: 1,
+                title,
+                url: "https://github.com/birds/heron/pull/1",
+                status,
+              }),
+            `the pull request "${title}", ${status}`,
+          )
+        await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        await shown("Fix it", "open")
+        await request("update-pr", { prNumber: 1, title: "Better", checkout })
+        await shown("Better", "open")
+        await request("update-pr", { prNumber: 1, state: "closed", checkout })
+        await shown("Better", "closed")
+      })
+
+      test("the git host gets the changed fields of a pull request and no others", async () => {
+        const { request } = startRunner("s1").uplink
+        await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        const change = { title: "Better", body: "Why", state: "closed" }
+        await request("update-pr", { prNumber: 1, ...change, labels: ["ready"], checkout })
+        expect(github.changes.slice(1)).toEqual([
+          { call: "PATCH /repos/birds/heron/pulls/1", fields: change },
+          { call: "PUT /repos/birds/heron/issues/1/labels", fields: { labels: ["ready"] } },
+        ])
+        const labels = { prNumber: 1, labels: ["old"], checkout }
+        expect(await request("update-pr", labels)).toMatchObject({ title: "Better" })
+        expect(github.changes.slice(3).map(({ call: made }) => made)).toEqual([
+          "PUT /repos/birds/heron/issues/1/labels",
+        ])
+      })
+
+      test("a refused change of a pull request sets no labels, and refused labels say what was changed", async () => {
+        const { request } = startRunner("s1").uplink
+        const client = await connect("s1")
+        await request("create-pr", { branch: "deleted", title: "Fix it", checkout })
+        const reopen = { prNumber: 1, state: "open", labels: ["ready"], checkout }
+        expect(await refusalOf(request("update-pr", reopen))).toContain(
+          "the git host answered 422: Validation Failed: state cannot be changed. The deleted branch was deleted.",
+        )
+        const [pull] = github.repository(checkout).pulls
+        expect(pull?.labels).toEqual([])
+        const long = { prNumber: 1, title: "Better", labels: ["x".repeat(51)], checkout }
+        expect(await refusalOf(request("update-pr", long))).toContain(
+          "title: was changed. labels: were not changed: the git host answered 422: Validation Failed: name: invalid (Label)",
+        )
+        expect(pull).toMatchObject({ title: "Better", labels: [] })
+        await client.until(
+          () => JSON.stringify(client.state("pr:1")).includes("Better"),
+          "the changed title",
+        )
+      })
+
+      test("a pull request that the git host refuses to open is answered with its reasons", async () => {
+        const { request } = startRunner("s1").uplink
+        const same = { branch: "trunk", title: "Fix it", checkout }
+        expect(await refusalOf(request("create-pr", same))).toContain(
+          "the git host answered 422: Validation Failed: No commits between trunk and trunk",
+        )
+      })
+
+      test("a branch with an open pull request is answered with that one, which keeps its title", async () => {
+        const { request } = startRunner("s1").uplink
+        const first = await request("create-pr", { branch: "fix", title: "Fix it", checkout })
+        expect(first).not.toHaveProperty("existed")
+        const second = await request("create-pr", { branch: "fix", title: "Other", checkout })
+        expect(second).toMatchObject({ number: 1, title: "Fix it", existed: true })
+        expect(github.repository(checkout).pulls).toHaveLength(1)
+      })
+
+      test("the repositories of another source than the hub's are refused", async () => {
+        const { request } = startRunner("s1").uplink
+        expect((await request("list-repos", { source: "github" })).repos).toHaveLength(1)
+        expect(await refusalOf(request("list-repos", { source: "gitlab" }))).toContain(
+          "source: this hub lists the repositories of github only",
+        )
+      })
+
+      test("a pull request of a session without a repository is refused with what to do", async () => {
+        const { request } = startRunner("s1").uplink
+        const refusal = await refusalOf(request("create-pr", { branch: "fix", title: "Fix it" }))
+        expect(refusal).toContain(
+          "this session has no repository on a git host: the working directory has no git remote named origin",
+        )
+        expect(refusal).not.toContain("owner and repo")
+        expect(await refusalOf(request("list-pull-requests", {}))).toContain(
+          "Or give owner and repo",
+        )
+      })
+    })
+
     describe("a git host that is down", () => {
       const checkout = "birds/heron"
 
@@ -328,6 +431,22 @@ export const testEffects = (
           'The pull request #1 "Later" is open after a retry: https://github.com/birds/heron/pull/1',
         ])
         expect(github.repository(checkout).pulls).toHaveLength(1)
+        expect(client.state("pr:1")).toMatchObject({ number: 1, title: "Later", status: "open" })
+      })
+
+      test("a retry that finds another pull request of the branch says that it was not changed", async () => {
+        const { request } = startRunner("s1").uplink
+        github.openPull(checkout, "later", "Old")
+        const client = await connect("s1")
+        flaky.setDown(true)
+        const asked = request("create-pr", { branch: "later", title: "New", checkout })
+        expect(await asked.then(String, String)).toContain("The hub tries again")
+        flaky.setDown(false)
+        await client.until(() => notesIn(client).length > 0, "note")
+        expect(notesIn(client)).toEqual([
+          'The branch has the open pull request #1 "Old" already, which was found after a retry and not changed: https://github.com/birds/heron/pull/1',
+        ])
+        expect(client.state("pr:1")).toMatchObject({ title: "Old", status: "open" })
       })
 
       test("a change that the git host refuses when it is back ends with a note and is not repeated", async () => {

@@ -41,11 +41,15 @@ export interface IssuedByApp {
   readonly expiresAt: number
 }
 
+type Fields = Readonly<Record<string, unknown>>
+
 export interface GithubApi {
   readonly url: string
   /** A Unix socket with the same API, for `gh`. */
   readonly socket: string
   readonly calls: string[]
+  /** The bodies of the calls that change something, in their order. */
+  readonly changes: readonly { readonly call: string; readonly fields: Fields }[]
   readonly issued: readonly IssuedByApp[]
   /** What every issued token was used for: the token's number and the call. */
   readonly used: readonly string[]
@@ -58,13 +62,12 @@ export interface GithubApi {
 
 export const GITHUB_TOKEN = "ghp_token_of_the_tests_0123456789abcdef"
 
-type Fields = Readonly<Record<string, unknown>>
-
 export const startGithubApi = (
   given: readonly Omit<GithubRepository, "pulls">[],
   { app }: { readonly app?: GithubApp } = {},
 ): GithubApi => {
   const calls: string[] = []
+  const changes: { readonly call: string; readonly fields: Fields }[] = []
   const issued: IssuedByApp[] = []
   const used: string[] = []
   let valid: readonly IssuedByApp[] = []
@@ -139,6 +142,12 @@ export const startGithubApi = (
   ): unknown => {
     if (rest === "") return showRepository(found)
     if (rest === "pulls" && method === "POST") {
+      if (fields["head"] === fields["base"])
+        return refuseFields({
+          resource: "PullRequest",
+          code: "custom",
+          message: `No commits between ${String(fields["base"])} and ${String(fields["head"])}`,
+        })
       const isOpen = found.pulls.some(
         ({ head, state }) => head.ref === fields["head"] && state === "open",
       )
@@ -158,13 +167,18 @@ export const startGithubApi = (
     const [, part, id = "", more = ""] = /^(pulls|issues)\/(\d+)\/?(.*)$/.exec(rest) ?? []
     const pull = found.pulls.find(({ number }) => number === Number(id))
     if (pull && part === "issues" && more === "labels" && method === "PUT") {
+      if ((fields["labels"] as string[]).some((name) => name.length > 50))
+        return refuseFields({ resource: "Label", field: "name", code: "invalid" })
       pull.labels = (fields["labels"] as string[]).map((name) => ({ name }))
       return pull.labels
     }
     if (pull && part === "issues" && more === "comments")
       return [{ id: 1, user: { login: "ann" }, body: `comment on ${pull.number}` }]
-    if (pull && part === "pulls" && more === "" && method === "PATCH")
+    if (pull && part === "pulls" && more === "" && method === "PATCH") {
+      if (fields["state"] === "open" && pull.head.ref === "deleted")
+        return refuseFields("state cannot be changed. The deleted branch was deleted.")
       return Object.assign(pull, fields)
+    }
     if (pull && part === "pulls") return pullRoute(found, pull, more, method)
     const ref = /^commits\/([^/]+)\/(check-runs|status)$/.exec(rest)
     if (ref?.[2] === "check-runs")
@@ -193,6 +207,7 @@ export const startGithubApi = (
     const [, fullName = "", rest = ""] = /^\/repos\/([^/]+\/[^/]+)\/?(.*)$/.exec(pathname) ?? []
     const found = repositories.get(fullName)
     const fields = request.method === "GET" ? {} : ((await request.json()) as Fields)
+    if (request.method !== "GET") changes.push({ call: `${request.method} ${pathname}`, fields })
     const result = found && repositoryRoute(found, request.method, rest, searchParams, fields)
     if (result instanceof Response) return result
     return result === undefined ? refuse(404, "Not Found") : Response.json(result)
@@ -204,6 +219,7 @@ export const startGithubApi = (
     url: server.url.origin,
     socket,
     calls,
+    changes,
     issued,
     used,
     expire: () => {
@@ -220,6 +236,10 @@ export const startGithubApi = (
 }
 
 const refuse = (status: number, message: string) => Response.json({ message }, { status })
+
+/** What is wrong is in `errors`, as objects or texts. */
+const refuseFields = (error: object | string) =>
+  Response.json({ message: "Validation Failed", errors: [error] }, { status: 422 })
 
 const showRepository = ({ fullName, defaultBranch, isPrivate }: GithubRepository) => ({
   full_name: fullName,

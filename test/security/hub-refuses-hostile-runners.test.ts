@@ -60,7 +60,7 @@ describe("files of the hub", () => {
     const epoch = crypto.randomUUID()
     const runner = { name: "hostile", version: "0" }
     say({ type: "hello", protocol: 2, runner, sessionId: "hostile", epoch, nextSeq: 1, active: [] })
-    const reply = { type: "channel-reply", channelType: "web", channelId: "d", message: "m" }
+    const reply = { type: "channel-reply", channelType: "web", channelId: "default", message: "m" }
     const refused = new Promise<string>((resolve) => {
       socket.addEventListener("message", ({ data }) => {
         if (String(data).includes("escaped")) resolve(String(data))

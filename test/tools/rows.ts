@@ -87,10 +87,9 @@ const sessions = {
     refusal: "message must not be empty",
   },
   wait_for_event: {
-    good: { session_ids: ["s2"], notify_on: "status change", statuses: ["done"] },
-    reads: "End your turn now, without calling another tool. The next status change of s2 (done)",
-    bad: { notify_on: "never" },
-    refusal: "notify_on must be one of any, status change",
+    good: { reason: "The child works." },
+    reads: "End your turn now, without calling another tool. The next event, whichever it is,",
+    ...nothing,
   },
 } satisfies Record<string, Row>
 
@@ -434,7 +433,7 @@ const tunnels = {
       type: "tunnels",
       tunnels: [{ name: "web", port: 5173, protocol: "auto", path: "/t/web" }],
     },
-    reads: "Port 5173 is open at /t/web/",
+    reads: "The tunnel is at /t/web/ on this sandbox's URL, but nothing listens on port 5173 yet",
     bad: { name: "a b", port: 5173 },
     refusal: "name must be 1 to 32 letters, digits, _ or -",
   },

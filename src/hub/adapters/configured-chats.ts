@@ -15,8 +15,11 @@ export interface Chat {
 export interface ConfiguredChats {
   readonly find: (type: string) => Chat | undefined
   readonly port: ChatServices
-  /** Why nothing can be sent to channels of this type; `undefined` for a configured service and for other channel types. */
-  readonly problemOf: (type: string) => string | undefined
+  /**
+   * Why an agent may not write to a channel; `undefined`: it may. Whoever gets a text into the agent's context could
+   * otherwise have it write to any channel that the bot reaches. `isOwn`: the session has had messages there.
+   */
+  readonly problemOf: (type: string, channelId: string, isOwn: boolean) => string | undefined
 }
 
 export interface ChatOptions {
@@ -30,6 +33,9 @@ const required = {
   slack: ["SLACK_SIGNING_SECRET", "SLACK_BOT_TOKEN"],
   telegram: ["TELEGRAM_SECRET_TOKEN", "TELEGRAM_BOT_TOKEN"],
 } as const satisfies Readonly<Record<ChatType, readonly string[]>>
+
+/** The `channelType` of the page's own conversations. */
+const PAGE = "web"
 
 /** A service without both of its secrets, or without a session, is off. */
 export const configureChats = ({
@@ -45,6 +51,13 @@ export const configureChats = ({
     ...missingSecrets(type),
     ...(sessionOf(type) === undefined ? [`${type.toUpperCase()}_SESSION`] : []),
   ]
+  const listOf = (type: ChatType) => `${type.toUpperCase()}_CHANNELS`
+  /** A listed channel is listed with all its threads. */
+  const isListed = (type: ChatType, channelId: string): boolean =>
+    (value(listOf(type)) ?? "")
+      .split(",")
+      .map((listed) => listed.trim())
+      .some((listed) => listed !== "" && `${channelId}:`.startsWith(`${listed}:`))
   const make: Readonly<Record<ChatType, () => ChannelAdapter>> = {
     slack: () => {
       const apiUrl = value("SLACK_API_URL")
@@ -88,11 +101,16 @@ export const configureChats = ({
         await adapter?.attach(channelId, { name, mime: image.mime, bytes, caption: text })
       },
     },
-    problemOf: (type) => {
+    problemOf: (type, channelId, isOwn) => {
       const known = types.find((name) => name === type)
-      return known === undefined || find(known) !== undefined
-        ? undefined
-        : `the hub is not connected to ${known}: set ${missing(known).join(" and ")}`
+      if (known && !find(known))
+        return `the hub is not connected to ${known}: set ${missing(known).join(" and ")}`
+      if (isOwn) return undefined
+      if (known && isListed(known, channelId)) return undefined
+      if (known || type === PAGE)
+        return `${type}:${channelId} is not a chat of this session: see list_channels.${known ? ` The operator allows more with ${listOf(known)}` : ""}`
+      const connected = types.filter((name) => find(name) !== undefined)
+      return `there is no chat service ${type}: the hub is connected to ${connected.length === 0 ? `none; it knows ${types.join(", ")}` : connected.join(", ")}`
     },
   }
 }

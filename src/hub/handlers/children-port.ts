@@ -1,4 +1,5 @@
 /** Child sessions as the handlers of requests see them; each host starts them in its own way. */
+import type { AgentConfig } from "../session/rows.ts"
 import type { SandboxWish } from "../session/ports.ts"
 
 export interface Task {
@@ -9,6 +10,16 @@ export interface Task {
   readonly ref?: string | undefined
   readonly title?: string | undefined
   readonly model?: string | undefined
+  readonly persona?: Persona | undefined
+  readonly sourceType?: string | undefined
+  readonly sourcePrNumber?: number | undefined
+  readonly sourceIssueNumber?: number | undefined
+  readonly sourceRepoFullName?: string | undefined
+}
+
+export interface Persona {
+  readonly slug: string
+  readonly content: string
 }
 
 type Later<T> = T | Promise<T>
@@ -43,6 +54,37 @@ export const wishOf = ({ repoUrl, branch, ref, model, task }: Task): SandboxWish
   ...(model !== undefined && { model }),
   ...(task === "" && { isForWorkflow: true }),
 })
+
+/** The task as the child reads it. Without a task it waits for a workflow order. */
+export const taskTextOf = ({
+  task,
+  sourceType,
+  sourcePrNumber,
+  sourceIssueNumber,
+  sourceRepoFullName: repository,
+}: Task): string => {
+  const numbered = [
+    ...(sourcePrNumber === undefined ? [] : [`pull request #${sourcePrNumber}`]),
+    ...(sourceIssueNumber === undefined ? [] : [`issue #${sourceIssueNumber}`]),
+  ]
+  const named = sourceType === undefined ? [] : [sourceType]
+  const from = (numbered.length > 0 ? numbered : named).join(", ")
+  if (task === "" || (from === "" && repository === undefined)) return task
+  const of = repository === undefined ? [] : from === "" ? [repository] : ["of", repository]
+  return `${task}\n\nThe task comes from: ${[...(from === "" ? [] : [from]), ...of].join(" ")}.`
+}
+
+const PERSONA = "# Persona: "
+
+/** The config of a child: its parent's, with its own persona in place of the parent's. */
+export const childConfigOf = (parent: AgentConfig, persona: Persona | undefined): AgentConfig => {
+  const known = parent.instructions ?? []
+  const instructions = [
+    ...known.filter((text) => !text.startsWith(PERSONA)),
+    ...(persona ? [`${PERSONA}${persona.slug}\n\n${persona.content}`] : []),
+  ]
+  return instructions.length === 0 && known.length === 0 ? parent : { ...parent, instructions }
+}
 
 /** The name of the workspace of a child session that exists for one execution of a workflow. */
 export const workspaceOf = (executionId: string): string => `workflow:${executionId}`

@@ -1,8 +1,9 @@
 /** Handlers of the requests that need more than the shared store: other sessions, child sessions, the git host. */
+import { z } from "zod"
 import { channelAddress, channelKey, MAIN_CHANNEL } from "../../wire/channel.ts"
 import type { Session } from "../session/session.ts"
 import type { SessionStatus } from "../session/session-facts.ts"
-import type { Children } from "./children-port.ts"
+import type { Children, Persona } from "./children-port.ts"
 import type { GitHost } from "./git-host.ts"
 import type { ObjectStorage } from "../object-storage.ts"
 import { workspaceUrls } from "./workspace-urls.ts"
@@ -17,21 +18,32 @@ export interface OtherSession {
   readonly channels: () => readonly string[] | Promise<readonly string[]>
 }
 
+type Later<T> = T | Promise<T>
+
+const personaShape = z.object({ slug: z.string(), content: z.string() })
+
 type Recent = ReturnType<Session["recent"]>
 
 export interface ExternalHandlerOptions {
   readonly find: (session: string) => Promise<OtherSession | undefined>
   readonly children: Pick<Children, "spawn" | "of" | "mustOwn" | "terminate">
+  /** The personas of the owner. */
+  readonly personas: () => Later<readonly Record<string, unknown>[]>
   readonly git: GitHost
   /** Where workspaces are stored; undefined if the deployment has none. */
   readonly storage: ObjectStorage | undefined
-  /** Why nothing can be sent to channels of this type. */
-  readonly chatProblem: (channelType: string) => string | undefined
+  /** Why the agent may not write to a channel. `isOwn`: the session has had messages there. */
+  readonly chatProblem: (
+    channelType: string,
+    channelId: string,
+    isOwn: boolean,
+  ) => string | undefined
 }
 
 export const createExternalHandlers = ({
   find,
   children,
+  personas,
   git,
   storage,
   chatProblem,
@@ -41,10 +53,22 @@ export const createExternalHandlers = ({
     if (!session) throw new Refusal(`there is no session ${id}`)
     return session
   }
+  const findPersona = async (slug: string): Promise<Persona> => {
+    const known = z.array(personaShape).parse(await personas())
+    const found = known.find((one) => one.slug === slug)
+    if (found) return found
+    const names = known.map((one) => one.slug).join(", ")
+    throw new Refusal(
+      `persona: ${slug} does not exist: there ${names === "" ? "is none" : `are ${names}`}`,
+    )
+  }
   return {
     "workspace-urls": workspaceUrls(storage),
-    "spawn-child": async (task, { session, requestId }) => ({
-      childSessionId: await children.spawn(session, requestId, task),
+    "spawn-child": async ({ persona, ...task }, { session, requestId }) => ({
+      childSessionId: await children.spawn(session, requestId, {
+        ...task,
+        persona: persona === undefined ? undefined : await findPersona(persona),
+      }),
     }),
     "terminate-child": async ({ childSessionId }, { session }) => {
       await children.mustOwn(session, childSessionId)
@@ -96,14 +120,16 @@ export const createExternalHandlers = ({
     },
     "channel-reply": async (reply, { session, requestId }) => {
       const { message, imageBase64, imageMimeType } = reply
-      const problem = chatProblem(reply.channelType)
-      if (problem !== undefined) throw new Refusal(problem)
       const here = await mustFind(session)
+      const channel = channelKey(reply)
+      const isOwn = channel === MAIN_CHANNEL || (await here.channels()).includes(channel)
+      const problem = chatProblem(reply.channelType, reply.channelId, isOwn)
+      if (problem !== undefined) throw new Refusal(problem)
       await here.note({
         id: `reply-${requestId}`,
         role: "assistant",
         content: message,
-        channel: channelKey(reply),
+        channel,
         reply: true,
         followUp: reply.followUp === true,
         ...(imageBase64 !== undefined && {

@@ -1,5 +1,7 @@
 /** Pull requests and repositories of a git host, over GitHub's REST API. The host decides how a call is made: with a token or with `gh`. */
+import type { RequestResult } from "../../wire/frames/index.ts"
 import { ownerAndName } from "../../lib/git-url.ts"
+import { type CallGitHost, GitHostError, list, record, text } from "./git-api.ts"
 import { type ExternalHandlers, Refusal } from "./handler-table.ts"
 
 export type GitHost = Pick<
@@ -22,11 +24,14 @@ export interface IssuedToken {
 /** Issues a token that is valid for a short time, for the named repositories of an origin. */
 export type IssueToken = (origin: string, repositories: readonly string[]) => Promise<IssuedToken>
 
+type PullRequest = RequestResult<"update-pr">
+
 export interface GitHostOptions {
-  /** One API call. Throws a Refusal with the reason when the git host rejects it. */
-  readonly call: (method: string, path: string, body?: object) => Promise<unknown>
+  readonly call: CallGitHost
   /** The `origin` URL of the session's checkout. */
   readonly origin: (session: string) => Promise<string | undefined>
+  /** Tells the session of a pull request that was opened, found or changed for it. */
+  readonly showPull: (session: string, pull: PullRequest) => void | Promise<void>
   /** Absent if the owner has no installation of a GitHub App. */
   readonly issueToken?: IssueToken | undefined
   /** Waits between attempts; a timer of the runtime if it is not given. */
@@ -37,29 +42,18 @@ export const NO_GIT_HOST =
   "no git host is set up: set GITHUB_TOKEN, or install gh and sign in with `gh auth login`"
 const NO_GITHUB_APP =
   "no short-lived git tokens are issued for this session: the operator sets GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY and GITHUB_APP_INSTALLATIONS"
+/** The only source of repositories, as `list-repos` names it. */
+const SOURCE = "github"
 const FULL_NAME = /^[\w.-]+\/[\w.-]+$/
-const API_TIMEOUT_MS = 25_000
-
-/** The git host or the way to it failed. `retryable`: the same call may succeed later. */
-export class GitHostError extends Refusal {
-  readonly retryable: boolean
-  readonly status: number | undefined
-  constructor(message: string, retryable: boolean, status?: number) {
-    super(message)
-    this.retryable = retryable
-    this.status = status
-  }
-}
 
 /** GitHub answers 422 if there is an open pull request of the branch already. */
 const isConflict = (error: unknown): boolean =>
   error instanceof GitHostError && error.status === 422
 
-export const answeredWith = (status: number, message: string): GitHostError =>
-  new GitHostError(
-    `the git host answered ${status}${message === "" ? "" : `: ${message}`}`,
-    status === 429 || status >= 500,
-    status,
+/** A tool's call has no repository in its arguments unless `canName`. */
+const noRepository = (canName: boolean): Refusal =>
+  new Refusal(
+    `this session has no repository on a git host: the working directory has no git remote named origin. Clone the repository into the working directory, or add its address with \`git remote add origin <url>\`, and call again.${canName ? " Or give owner and repo." : ""}`,
   )
 
 /** Within the deadline of a request, which is 30 s. */
@@ -68,6 +62,7 @@ const RETRY_MS = [400, 1600] as const
 export const createGitHost = ({
   call: callOnce,
   origin,
+  showPull,
   issueToken = () => Promise.reject(new Refusal(NO_GITHUB_APP)),
   wait = sleep,
 }: GitHostOptions): GitHost => {
@@ -89,24 +84,28 @@ export const createGitHost = ({
     return run()
   }
   /** GET, PUT and PATCH have the same effect when they are repeated. */
-  const call: GitHostOptions["call"] = (method, path, body) =>
-    retrying(() => callOnce(method, path, body))
+  const call: CallGitHost = (method, path, body) => retrying(() => callOnce(method, path, body))
 
   const repoOf = async (
     session: string,
     { owner, repo, checkout }: { owner?: string; repo?: string; checkout?: string },
+    { canName }: { readonly canName: boolean } = { canName: true },
   ): Promise<string> => {
     if (owner !== undefined && repo !== undefined) return `${checkName(owner)}/${checkName(repo)}`
     if (checkout !== undefined) return checkout.split("/").map(checkName).join("/")
     const found = ownerAndName((await origin(session)) ?? "")
     if (found !== undefined) return found
-    throw new Refusal(
-      "owner and repo: are required, because the checkout has no origin on a git host",
-    )
+    throw noRepository(canName)
+  }
+  const repoOfCheckout = (session: string, checkout: string | undefined) =>
+    repoOf(session, optional({ checkout }), { canName: false })
+  const shown = async <Pull extends PullRequest>(session: string, pull: Pull): Promise<Pull> => {
+    await showPull(session, pull)
+    return pull
   }
   return {
     "create-pr": async ({ branch, title, body, base, checkout }, { session }) => {
-      const repo = await repoOf(session, optional({ checkout }))
+      const repo = await repoOfCheckout(session, checkout)
       const head = `${repo.split("/")[0]}:${encodeURIComponent(branch)}`
       // The API has no idempotency key: a repeated call looks for the pull request that the first one opened.
       const findOpen = async () => {
@@ -114,7 +113,7 @@ export const createGitHost = ({
         return known
       }
       const known = await findOpen()
-      if (known !== undefined) return showPull(known)
+      if (known !== undefined) return shown(session, { ...pullOf(known), existed: true })
       const baseBranch =
         base ?? (text(record(await call("GET", `/repos/${repo}`))["default_branch"]) || "main")
       const fields = { head: branch, base: baseBranch, title, body }
@@ -128,12 +127,22 @@ export const createGitHost = ({
           return opened
         }
       }
-      return showPull(await retrying(open, findOpen))
+      return shown(session, pullOf(await retrying(open, findOpen)))
     },
-    "update-pr": async ({ prNumber, labels, checkout, ...change }, { session }) => {
-      const repo = await repoOf(session, optional({ checkout }))
-      if (labels) await call("PUT", `/repos/${repo}/issues/${prNumber}/labels`, { labels })
-      return showPull(await call("PATCH", `/repos/${repo}/pulls/${prNumber}`, change))
+    "update-pr": async ({ prNumber, labels, checkout, title, body, state }, { session }) => {
+      const repo = await repoOfCheckout(session, checkout)
+      const pull = `/repos/${repo}/pulls/${prNumber}`
+      const change = optional({ title, body, state })
+      const changed = Object.keys(change)
+      // Before the labels: a refused change leaves them as they were.
+      const first =
+        changed.length > 0 && (await shown(session, pullOf(await call("PATCH", pull, change))))
+      if (labels) {
+        await call("PUT", `/repos/${repo}/issues/${prNumber}/labels`, { labels }).catch(
+          saying(changed),
+        )
+      }
+      return first || shown(session, pullOf(await call("GET", pull)))
     },
     "list-pull-requests": async ({ state = "open", limit = 30, ...target }, { session }) => {
       const name = await repoOf(session, optional(target))
@@ -143,7 +152,7 @@ export const createGitHost = ({
             "GET",
             `/repos/${name}/pulls?state=${encodeURIComponent(state)}&per_page=${limit}`,
           ),
-        ).map(showPull),
+        ).map(pullOf),
       }
     },
     "inspect-pull-request": async (fields, { session }) => {
@@ -158,9 +167,16 @@ export const createGitHost = ({
       ])
       const commit = `${repo}/commits/${text(record(record(details)["head"])["sha"])}`
       const checks = await readChecks(call, commit)
-      const shown = { ...showPull(details), body: record(details)["body"] }
+      const { body } = record(details)
       return {
-        data: { ...shown, checks, reviews: list(reviews).map(showReview), files, comments },
+        data: {
+          ...pullOf(details),
+          body,
+          checks,
+          reviews: list(reviews).map(showReview),
+          files,
+          comments,
+        },
       }
     },
     "git-token": async ({ origin: of, repositories }) => {
@@ -168,17 +184,22 @@ export const createGitHost = ({
       if (!isNamed) throw new Refusal("repositories: must name at least one, as owner/name")
       return issueToken(of, repositories)
     },
-    "list-repos": async () => ({
-      repos: list(await call("GET", "/user/repos?per_page=100&sort=pushed")).map((entry) => {
-        const { full_name, clone_url, default_branch, private: isPrivate } = record(entry)
-        return {
-          fullName: full_name,
-          cloneUrl: clone_url,
-          defaultBranch: default_branch,
-          private: isPrivate,
-        }
-      }),
-    }),
+    "list-repos": async ({ source }) => {
+      if (source !== undefined && source.toLowerCase() !== SOURCE)
+        throw new Refusal(`source: this hub lists the repositories of ${SOURCE} only`)
+      const known = list(await call("GET", "/user/repos?per_page=100&sort=pushed"))
+      return {
+        repos: known.map((entry) => {
+          const { full_name, clone_url, default_branch, private: isPrivate } = record(entry)
+          return {
+            fullName: full_name,
+            cloneUrl: clone_url,
+            defaultBranch: default_branch,
+            private: isPrivate,
+          }
+        }),
+      }
+    },
     "read-repo-file": async ({ repoUrl, path, ref, ...target }, { session }) => {
       const fromUrl = repoUrl === undefined ? undefined : ownerAndName(repoUrl)
       if (repoUrl !== undefined && fromUrl === undefined)
@@ -201,38 +222,21 @@ export const createGitHost = ({
   }
 }
 
-/** Calls GitHub's API with a token. */
-export const githubApi =
-  (apiUrl: string, token: string): GitHostOptions["call"] =>
-  async (method, path, body) => {
-    const response = await fetch(`${apiUrl}${path}`, {
-      method,
-      headers: {
-        Authorization: `Bearer ${token}`,
-        Accept: "application/vnd.github+json",
-        "User-Agent": "sandpiper",
-      },
-      ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(API_TIMEOUT_MS),
-    }).catch((cause: unknown) => {
-      const why = cause instanceof Error && cause.name === "TimeoutError" ? "in time" : "at all"
-      // A call that ran out of time has used up the request's time too.
-      throw new GitHostError(`the git host did not answer ${why}`, why === "at all")
-    })
-    const value: unknown = await response.json().catch(() => undefined)
-    if (response.ok) return value
-    const message = record(value)["message"]
-    throw answeredWith(response.status, text(message))
+/** For a call after which some fields are changed already: its refusal says so. */
+const saying =
+  (changed: readonly string[]) =>
+  (error: unknown): never => {
+    // A call that is repeated later changes the same fields again.
+    if (changed.length === 0 || !(error instanceof GitHostError) || error.retryable) throw error
+    const [verb, fields] = [changed.length === 1 ? "was" : "were", changed.join(", ")]
+    throw new GitHostError(
+      `${fields}: ${verb} changed. labels: were not changed: ${error.message}`,
+      false,
+      error.status,
+    )
   }
 
-const record = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
-
-const text = (value: unknown): string => (typeof value === "string" ? value : "")
-
-const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-
-const showPull = (value: unknown) => {
+const pullOf = (value: unknown): PullRequest => {
   const { number, html_url, title, state } = record(value)
   return {
     number: Number(number),
@@ -243,7 +247,7 @@ const showPull = (value: unknown) => {
 }
 
 /** Check runs (GitHub Actions, apps) and the older commit statuses, as one list. */
-const readChecks = async (call: GitHostOptions["call"], commit: string): Promise<unknown> => {
+const readChecks = async (call: CallGitHost, commit: string): Promise<unknown> => {
   try {
     const [runs, status] = await Promise.all([
       call("GET", `${commit}/check-runs?per_page=100`),

@@ -2,7 +2,8 @@
  * Retries changes of pull requests that the git host did not answer. They are effects of the shared store, which retries
  * them with backoff and writes the result, or the last failure, into the conversation.
  */
-import { type GitHost, GitHostError } from "./git-host.ts"
+import { GitHostError } from "./git-api.ts"
+import type { GitHost } from "./git-host.ts"
 import { type Caller, Refusal } from "./handler-table.ts"
 
 export interface GitChange {
@@ -57,7 +58,10 @@ export const applyGitChange = async (
   caller: Caller,
 ): Promise<string> => {
   // Stored by `withGitRetries` with the fields of this request.
-  const { number, url, title } = await git[type](fields as never, caller)
+  const { number, url, title, ...rest } = await git[type](fields as never, caller)
+  // An earlier attempt whose response was lost has opened it, if it has the wanted title.
+  if ("existed" in rest && title !== fields["title"])
+    return `The branch has the open pull request #${number} "${title}" already, which was found after a retry and not changed: ${url}`
   const what = type === "create-pr" ? "is open" : "is changed"
   return `The pull request #${number} "${title}" ${what} after a retry: ${url}`
 }

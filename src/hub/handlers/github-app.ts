@@ -5,7 +5,8 @@
 import { importPKCS8, SignJWT } from "jose"
 import { z } from "zod"
 import type { Owner } from "../access/ownership.ts"
-import { answeredWith, GitHostError, type IssueToken } from "./git-host.ts"
+import { answeredWith, GitHostError } from "./git-api.ts"
+import type { IssueToken } from "./git-host.ts"
 import { Refusal } from "./handler-table.ts"
 
 interface Environment {
@@ -57,7 +58,7 @@ export const githubAppOf = (
     }).catch((error: unknown) => {
       throw new GitHostError(`the git host cannot be reached: ${String(error)}`, true)
     })
-    if (!response.ok) throw answeredWith(response.status, "no token was issued")
+    if (!response.ok) throw answeredWith(response.status, { message: "no token was issued" })
     const { token, expires_at } = issued.parse(await response.json())
     return { token, expiresAt: Date.parse(expires_at) }
   }

@@ -14,7 +14,7 @@ import {
 } from "./workflow-orders.ts"
 import type { SessionContext } from "./session-context.ts"
 import { endPrompt, reconcile, retryState, withdrawAll } from "./prompt-lifecycle.ts"
-import { hasEnded } from "./named-values.ts"
+import { hasEnded, setPull } from "./named-values.ts"
 import { addCount } from "./counts.ts"
 import { publishModel } from "./prompt-models.ts"
 import { hasRow, pathRow, readRow } from "./rows.ts"
@@ -257,8 +257,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     tunnels: ({ tunnels }) => values.setPublic("tunnels", tunnels),
     "git-state": ({ type: _type, seq: _seq, ...state }) => values.setPublic("git", state),
     "files-changed": ({ files }) => values.setPublic("files", files),
-    "pr-created": ({ number, title, url, status }) =>
-      values.setPublic(`pr:${number}`, { number, title, url, status }),
+    "pr-created": (frame) => setPull(values, frame),
     "child-session": ({ childSessionId, title }) => {
       // A report of the child may have arrived before: its status stays.
       const name = `child:${childSessionId}`

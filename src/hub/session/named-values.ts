@@ -60,6 +60,22 @@ export const renameSession = (values: NamedValues, title: string): void => {
   values.setPublic("title", title)
 }
 
+/** The row of a pull request: from the request that changed it, and from the runner's frame about a new one. */
+export const setPull = (
+  values: NamedValues,
+  {
+    number,
+    title,
+    url,
+    status,
+  }: {
+    readonly number: number
+    readonly title: string
+    readonly url: string
+    readonly status: string
+  },
+): void => values.setPublic(`pr:${number}`, { number, title, url, status })
+
 const endedSession = z.object({ status: z.literal("ended") })
 
 /** The number of the session's last sandbox; 0: the fleet has started none. */

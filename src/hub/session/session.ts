@@ -2,7 +2,7 @@
 import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
-import type { Inbound } from "../../wire/frames/index.ts"
+import type { Inbound, RequestResult } from "../../wire/frames/index.ts"
 import type { LiveStatus } from "../../wire/clients/lobby.ts"
 import type { MessageWithParts, Snapshot } from "../../wire/clients/conversation.ts"
 import {
@@ -47,7 +47,13 @@ import { createRunnerSide, type RunnerSide } from "./runner-side.ts"
 import { migrate } from "./schema.ts"
 import { sameText } from "../../lib/constant-time.ts"
 import { FinalFailure } from "./final-failure.ts"
-import { hasEnded, type NamedValues, readGeneration, renameSession } from "./named-values.ts"
+import {
+  hasEnded,
+  type NamedValues,
+  readGeneration,
+  renameSession,
+  setPull,
+} from "./named-values.ts"
 
 export interface Session {
   readonly runner: RunnerSide
@@ -93,6 +99,8 @@ export interface Session {
   readonly note: (line: Note) => void
   /** Shows clients a notification that this session sent or received. Idempotent by its id. */
   readonly notify: (notification: Notification) => void
+  /** Shows clients a pull request of this session: opened, found or changed. */
+  readonly showPull: (pull: RequestResult<"update-pr">) => void
   readonly config: () => AgentConfig
   /** Increases with every new token, so that keys of an earlier sandbox are not valid for a later one. */
   readonly generation: () => number
@@ -222,6 +230,8 @@ export const createSession = (ports: Ports, config?: string): Session => {
     },
     cancelWorkflow: (executionId) => commit(() => cancelExecution(context, executionId)),
     note: (line) => commit(() => addNote(context, line)),
+    showPull: ({ number, title, url, state }) =>
+      commit(() => setPull(values, { number, title, url, status: state })),
     notify: (notification) => commit(() => addNotification(values, notification)),
     generation,
     config: values.config,

@@ -6,9 +6,9 @@ import { FinalFailure } from "../session/final-failure.ts"
 import type { Session } from "../session/session.ts"
 import type { Deliveries } from "./effects.ts"
 
-type Called<Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note" | "notify"> = (
-  ...args: Parameters<Session[Name]>
-) => void | Promise<void>
+type Called<
+  Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note" | "notify" | "showPull",
+> = (...args: Parameters<Session[Name]>) => void | Promise<void>
 
 /** A session as a receiver of effects. Each call ignores an id that it knows. */
 export interface EffectReceiver {
@@ -17,6 +17,7 @@ export interface EffectReceiver {
   readonly prompt: Called<"prompt">
   readonly note: Called<"note">
   readonly notify: Called<"notify">
+  readonly showPull: Called<"showPull">
 }
 
 export const sessionDeliveries = (

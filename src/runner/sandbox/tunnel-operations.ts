@@ -20,7 +20,8 @@ export const tunnelOperations = (
     "register-tunnel": async ({ name, port, protocol = "auto" }) => {
       const refused = tunnels.register({ name, port, protocol })
       if (refused) throw new ApiError(409, "port-taken", refused.reason)
-      return { ok: true, tunnel: { name, port, protocol, path: pathOf(name) } }
+      const listening = await isListening(port)
+      return { ok: true, tunnel: { name, port, protocol, path: pathOf(name), listening } }
     },
     "unregister-tunnel": async ({ name }) => {
       if (!tunnels.remove(name)) throw new ApiError(404, "not-found", `there is no tunnel ${name}`)

@@ -27,6 +27,11 @@ export const chatSettings = {
     doc: "session that takes Slack messages; default: the session of `up`",
     schema: someText.optional(),
   },
+  slackChannels: {
+    env: "SLACK_CHANNELS",
+    doc: "channels that agents may write to without a message from there: ids, separated by commas",
+    schema: someText.optional(),
+  },
   slackApiUrl: {
     env: "SLACK_API_URL",
     reaches: [],
@@ -51,6 +56,11 @@ export const chatSettings = {
     env: "TELEGRAM_SESSION",
     reaches: [],
     doc: "session that takes Telegram messages; default: the session of `up`",
+    schema: someText.optional(),
+  },
+  telegramChannels: {
+    env: "TELEGRAM_CHANNELS",
+    doc: "chats that agents may write to without a message from there: ids, separated by commas",
     schema: someText.optional(),
   },
   telegramApiUrl: {

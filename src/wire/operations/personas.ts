@@ -17,7 +17,7 @@ export const operations = [
     tools: [
       {
         name: "list_personas",
-        description: "List the personas that a session can be started with.",
+        description: "List the personas that spawn_session can give a child session.",
         render: ({ personas }) => renderList(personas, "persona", "personas"),
       },
     ],

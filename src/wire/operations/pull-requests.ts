@@ -28,7 +28,11 @@ const createPr = wireRequest(
     base: z.string().optional(),
     checkout,
   },
-  pull,
+  {
+    ...pull,
+    /** The branch had this open pull request before: nothing of the request was used. */
+    existed: z.boolean().optional(),
+  },
 )
 
 const updatePr = wireRequest(
@@ -88,7 +92,10 @@ export const operations = [
       {
         name: "create_pull_request",
         description: "Open a pull request. Push the branch first.",
-        render: renderPullRequest,
+        render: (reply) =>
+          reply.existed === true
+            ? `No pull request was opened: the branch has an open one. It keeps its title and description; change them with update_pull_request (pr_number ${reply.number}).\n${renderPullRequest(reply)}`
+            : renderPullRequest(reply),
       },
     ],
     input: z.object({

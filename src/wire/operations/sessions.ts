@@ -19,6 +19,7 @@ const spawnChild = wireRequest(
     sourceIssueNumber: z.int().optional(),
     sourceRepoFullName: z.string().optional(),
     model: z.string().optional(),
+    persona: z.string().optional(),
   },
   { childSessionId: z.string() },
 )
@@ -73,6 +74,7 @@ export const operations = [
       sourceIssueNumber: wholeNumber("Issue of the task", { min: 1 }).optional(),
       sourceRepoFullName: text("owner/name of its repository").optional(),
       model: text("provider/model for the child").optional(),
+      persona: text("Its persona: a name of list_personas").optional(),
     }),
     output: spawnChild.result,
     request: spawnChild,

@@ -43,9 +43,11 @@ export const operations = [
       {
         name: "register_tunnel",
         description:
-          "Make a port of this sandbox, such as a dev server, available to the user. The server must already listen.",
+          "Make a port of this sandbox, such as a dev server, available to the user. Start the server first.",
         render: ({ tunnel: made }) =>
-          `Port ${made.port} is open at ${made.path}/ on this sandbox's URL.`,
+          made.listening === false
+            ? `The tunnel is at ${made.path}/ on this sandbox's URL, but nothing listens on port ${made.port} yet: start the server. The tunnel then leads to it.`
+            : `Port ${made.port} is open at ${made.path}/ on this sandbox's URL.`,
       },
     ],
     input: z.object({

@@ -125,6 +125,9 @@ describe.each(programs)("git host with %s", (name, program) => {
     expect(api.pulls).toEqual([
       expect.objectContaining({ head: "fix", base: "trunk", body: fields.body }),
     ])
+    expect(await refusal(request("create-pr", { branch: "empty", title: "Fix it" }))).toContain(
+      "the git host answered 422: Validation Failed: No commits on empty",
+    )
     const read = (path: string) =>
       request("read-repo-file", { owner: "birds", repo: "heron", path })
     expect(await read("a b.txt")).toMatchObject({ content: "grüße" })

@@ -61,11 +61,13 @@ test("without an App the request is refused with what to set, and so is one that
   const call = () => Promise.reject(new Error("unused"))
   const origin = async () => undefined
   const caller = { session: "s1", requestId: "r1" }
-  const bare = createGitHost({ call, origin })
+  const showPull = () => {}
+  const bare = createGitHost({ call, origin, showPull })
   const ask = (host: typeof bare, ...repositories: string[]) =>
     host["git-token"]({ origin: "https://github.com", repositories }, caller)
   expect(ask(bare, "birds/heron")).rejects.toThrow("GITHUB_APP_ID")
   const host = createGitHost({
+    showPull,
     call,
     origin,
     issueToken: async () => ({ token: "t", expiresAt: 1 }),

@@ -21,13 +21,19 @@ export const startGitApi = (socket?: string): GitApi => {
     const authorization = request.headers.get("authorization")
     calls.push({ method: request.method, path: pathname + search, body, authorization })
     if (pathname === "/repos/birds/heron") return Response.json({ default_branch: "trunk" })
+    if (pathname === "/repos/birds/heron/pulls" && body?.["head"] === "empty")
+      return Response.json(
+        { message: "Validation Failed", errors: [{ message: "No commits on empty" }] },
+        { status: 422 },
+      )
     if (pathname === "/repos/birds/heron/pulls" && request.method === "POST") {
       const number = pulls.length + 1
       const made = { number, html_url: "https://host/pull/1", state: "open", ...body }
       pulls.push(made)
       return Response.json(made, { status: 201 })
     }
-    if (pathname === "/repos/birds/heron/pulls") return Response.json(pulls)
+    if (pathname === "/repos/birds/heron/pulls")
+      return Response.json(search.includes("head=birds:empty") ? [] : pulls)
     if (pathname === "/repos/birds/heron/contents/a%20b.txt") {
       return Response.json({ content: Buffer.from("grüße").toString("base64") })
     }

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
+import { freePort } from "../../kit/free-port.ts"
 import { startRunner, type TestRunner } from "../../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../../kit/session-agent.ts"
 
@@ -60,6 +61,20 @@ test("tunnels are announced when they change, when one is deleted, and on every 
   expect(again.tunnels).toEqual([{ ...tunnel, listening: expect.any(Boolean) }])
   agent.say({ type: "tunnel-delete", name: "web" })
   await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 0, before)
+})
+
+test("the answer to a new tunnel says whether a server listens on its port", async () => {
+  const port = freePort()
+  const register = async (): Promise<unknown> => {
+    const response = await call("POST", "/api/tunnels", { name: "later", port })
+    return response.json()
+  }
+  const tunnel = { name: "later", port, protocol: "auto", path: "/t/later" }
+  expect(await register()).toEqual({ ok: true, tunnel: { ...tunnel, listening: false } })
+  const server = Bun.serve({ hostname: "127.0.0.1", port, fetch: () => new Response("here") })
+  expect(await register()).toEqual({ ok: true, tunnel: { ...tunnel, listening: true } })
+  await server.stop(true)
+  await call("DELETE", "/api/tunnels/later")
 })
 
 test("/ready is 503 with the reason when OpenCode does not start", async () => {

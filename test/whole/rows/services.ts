@@ -12,6 +12,8 @@ export const channelRows: Rows<"list_channels" | "channel_reply"> = {
   },
   channel_reply: async (house) => {
     await writeFile(house.inWorkspace("reply.png"), PNG)
+    const chat = { channelType: "slack", channelId: "C77:1700000000.000100" }
+    await house.ended(await house.say("hello from Slack", chat))
     await succeed(house, "channel_reply", {
       channel_type: "slack",
       channel_id: "C77:1700000000.000100",

@@ -150,7 +150,7 @@ export const sessionRows: Rows<
     expect(textsOf(await shownOf(house, "other"), "user")).toContain(message)
   },
   wait_for_event: async (house) => {
-    const { promptId } = await succeed(house, "wait_for_event", { session_ids: ["other"] })
+    const { promptId } = await succeed(house, "wait_for_event", { reason: "The frog." })
     expect(house.client.answerTo(promptId)).toBe("That was wait_for_event.")
     house.model.on("event", [text("I am awake.")])
     await house.other.uplink.request("session-message", {

@@ -1,5 +1,6 @@
 /** How an input becomes fields of a frame, and a result becomes a reply. */
 import { describe, expect, test } from "bun:test"
+import { toolsOf } from "../../../src/wire/operations/define.ts"
 import { operations } from "../../../src/wire/operations/index.ts"
 import { sampleOf, samples } from "./samples.ts"
 
@@ -37,6 +38,28 @@ for (const { name, input, output, served } of operations) {
     })
   })
 }
+
+test("the model reads that a branch had a pull request already, and how to change it", () => {
+  const row = operations.find(({ name }) => name === "create-pull-request")
+  const [tool] = row ? toolsOf(row) : []
+  const pull = { number: 7, title: "Old", state: "open", url: "https://git.example/pull/7" }
+  expect(tool?.render(pull)).toBe("Pull request #7 (open): Old\nhttps://git.example/pull/7")
+  expect(tool?.render({ ...pull, existed: true })).toBe(
+    "No pull request was opened: the branch has an open one. It keeps its title and description; change them with update_pull_request (pr_number 7).\nPull request #7 (open): Old\nhttps://git.example/pull/7",
+  )
+})
+
+test("the model reads that nothing listens yet on the port of a new tunnel", () => {
+  const row = operations.find(({ name }) => name === "register-tunnel")
+  const [tool] = row ? toolsOf(row) : []
+  const tunnel = { name: "web", port: 3123, path: "/t/web" }
+  expect(tool?.render({ ok: true, tunnel: { ...tunnel, listening: true } })).toBe(
+    "Port 3123 is open at /t/web/ on this sandbox's URL.",
+  )
+  expect(tool?.render({ ok: true, tunnel: { ...tunnel, listening: false } })).toContain(
+    "nothing listens on port 3123 yet: start the server",
+  )
+})
 
 const fieldsOf = (name: string) => {
   const served = operations.find((operation) => operation.name === name)?.served

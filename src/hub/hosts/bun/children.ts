@@ -11,7 +11,14 @@ import type { Sql } from "../../session/ports.ts"
 import { readRow, readRows } from "../../session/rows.ts"
 import type { Session } from "../../session/session.ts"
 import { checkOut } from "./check-out-repository.ts"
-import { type Children, type Task, wishOf, workspaceOf } from "../../handlers/children-port.ts"
+import {
+  childConfigOf,
+  type Children,
+  type Task,
+  taskTextOf,
+  wishOf,
+  workspaceOf,
+} from "../../handlers/children-port.ts"
 import { checkSource } from "../../handlers/repository-source.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 import type { RunnerProcesses } from "./runner-processes.ts"
@@ -123,7 +130,10 @@ export const createChildren = (options: ChildrenOptions): Children => {
         created_at: options.clock.now(),
       }
       const session = await options.createChild(id, parent)
-      await session.configure(options.find(parent)?.config() ?? {})
+      const given = await session.configure(
+        childConfigOf(options.find(parent)?.config() ?? {}, task.persona),
+      )
+      if (!given.ok) throw new Refusal(given.error.message)
       if (task.title === undefined) session.setTitle(row.title)
       else session.rename(task.title)
       session.setParent(parent)
@@ -134,7 +144,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
           {
             type: "prompt",
             messageId: `task-${name}`,
-            content: task.task,
+            content: taskTextOf(task),
             ...(task.model !== undefined && { model: task.model }),
             ...channelAddress(MAIN_CHANNEL),
           },

@@ -1,17 +1,15 @@
 /** The git host as this machine reaches it: with a token, or through `gh` when it is signed in. */
+import { parseJson } from "../../../lib/json.ts"
 import { runCommand } from "../../../lib/run-command.ts"
-import {
-  answeredWith,
-  githubApi,
-  type GitHostOptions,
-  NO_GIT_HOST,
-} from "../../handlers/git-host.ts"
+import { answeredWith, type CallGitHost, githubApi, record } from "../../handlers/git-api.ts"
+import { type GitHostOptions, NO_GIT_HOST } from "../../handlers/git-host.ts"
 import { githubAppOf } from "../../handlers/github-app.ts"
 import { gitTokenOf, NO_TOKEN_OF_OWNER } from "../../handlers/git-tokens.ts"
 import { Refusal } from "../../handlers/handler-table.ts"
 import { LOCAL_OWNER, type Owner } from "../../access/ownership.ts"
 
 export interface LocalGitOptions {
+  readonly showPull: GitHostOptions["showPull"]
   /** The owner of the sessions that call it. */
   readonly owner: Owner
   /** The directory of a session's checkout; `undefined` if it is not on this machine. */
@@ -28,11 +26,17 @@ const LIMIT_MS = 25_000
 /** Characters of a response; `gh` returns whole files in one. */
 const MAX_RESPONSE = 64 * 1024 * 1024
 
-export const localGit = ({ owner, workDir, environment }: LocalGitOptions): GitHostOptions => {
+export const localGit = ({
+  owner,
+  workDir,
+  environment,
+  showPull,
+}: LocalGitOptions): GitHostOptions => {
   const token = gitTokenOf(environment, owner)
   const apiUrl = environment["GITHUB_API_URL"] || "https://api.github.com"
   const gh = Bun.which("gh", { PATH: environment["PATH"] ?? "" })
   return {
+    showPull,
     call: token
       ? githubApi(apiUrl, token)
       : owner !== LOCAL_OWNER
@@ -59,7 +63,7 @@ const NOT_SIGNED_IN = 4
 
 /** Calls the API through `gh`, which keeps the token to itself: it is never an argument or part of an error. */
 const callGh =
-  (gh: string, environment: LocalGitOptions["environment"]): GitHostOptions["call"] =>
+  (gh: string, environment: LocalGitOptions["environment"]): CallGitHost =>
   async (method, path, body) => {
     const args = ["api", "-X", method, path.slice(1), ...(body ? ["--input", "-"] : [])]
     const { exitCode, stdout, stderr, timedOut } = await runCommand(gh, args, {
@@ -77,5 +81,6 @@ const callGh =
     }
     const [, message, status] = /^gh: (.*) \(HTTP (\d+)\)$/m.exec(stderr) ?? []
     if (status === undefined) throw new Refusal(`gh: ${stderr.trim().slice(-300)}`)
-    throw answeredWith(Number(status), message ?? "")
+    // The answer itself is in stdout, and its errors say more than the message.
+    throw answeredWith(Number(status), { message, ...record(parseJson(stdout)) })
   }

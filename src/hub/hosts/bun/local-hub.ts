@@ -108,6 +108,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     localGit({
       owner,
       environment,
+      showPull: (session, pull) => hub.find(session)?.showPull(pull),
       workDir: (session) => {
         const own = join(stateDir, "children", encodeURIComponent(session), "workspace")
         if (existsSync(own)) return own
@@ -243,6 +244,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     createExternalHandlers({
       find: async (session) => hub.find(session),
       children,
+      personas: () => stores.of(owner).personas.list(),
       git: withGitRetries(createGitHost(gitOf(owner)), stores.of(owner).retryGit),
       storage,
       chatProblem: chats.problemOf,

@@ -5,7 +5,7 @@ import type { HostedSession } from "../../access/guarded-clients.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 import { checkSource } from "../../handlers/repository-source.ts"
 import { sessionStatus } from "../../session/session-facts.ts"
-import { type Children, wishOf } from "../../handlers/children-port.ts"
+import { childConfigOf, type Children, taskTextOf, wishOf } from "../../handlers/children-port.ts"
 import type { Ports } from "../../session/ports.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, nothing } from "./object-calls.ts"
@@ -64,7 +64,7 @@ export const durableChildren = (
         ancestors,
         creator: access.creator(),
         ...(task.title === undefined ? { firstTitle: title } : { title }),
-        config: session.config(),
+        config: childConfigOf(session.config(), task.persona),
         wish: wishOf(task),
       }
       await callObject(SESSIONS, child, nothing, "provision", [child, owner, provision])
@@ -72,7 +72,7 @@ export const durableChildren = (
         const prompt = {
           type: "prompt",
           messageId: `task-${name}`,
-          content: task.task,
+          content: taskTextOf(task),
           ...(task.model !== undefined && { model: task.model }),
           ...channelAddress(MAIN_CHANNEL),
         }

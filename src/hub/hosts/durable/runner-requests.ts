@@ -39,6 +39,7 @@ const optionalTarget = z
     ancestors: z.array(z.string()),
   })
   .nullable()
+const personaList = z.array(z.record(z.string(), z.unknown()))
 const optionalResult = z.record(z.string(), z.unknown()).nullable()
 
 export const answerRunnerRequest = (
@@ -66,8 +67,17 @@ export const answerRunnerRequest = (
           ? otherSession(session)
           : undefined,
       children,
-      git: withGitRetries(durableGit(environment, owner), (caller, change) =>
-        callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [owner, caller, change]),
+      personas: () => callObject(SHARED_STORE, storeNameOf(owner), personaList, "listPersonas", []),
+      git: withGitRetries(
+        durableGit(environment, owner, (session, pull) =>
+          callObject(SESSIONS, session, nothing, "showPull", [pull]),
+        ),
+        (caller, change) =>
+          callObject(SHARED_STORE, storeNameOf(owner), nothing, "retryGit", [
+            owner,
+            caller,
+            change,
+          ]),
       ),
       storage: durableStorage(environment),
       chatProblem: durableChats(environment).problemOf,

@@ -65,10 +65,12 @@ export interface DurableEnvironment {
   readonly SLACK_SIGNING_SECRET?: string
   readonly SLACK_BOT_TOKEN?: string
   readonly SLACK_SESSION?: string
+  readonly SLACK_CHANNELS?: string
   readonly SLACK_API_URL?: string
   readonly TELEGRAM_SECRET_TOKEN?: string
   readonly TELEGRAM_BOT_TOKEN?: string
   readonly TELEGRAM_SESSION?: string
+  readonly TELEGRAM_CHANNELS?: string
   readonly TELEGRAM_API_URL?: string
   /** Object storage for the files of workspaces. */
   readonly S3_ENDPOINT?: string

@@ -42,6 +42,7 @@ export const sessionCalls = ({ hosted, sockets, provision, end }: ObjectContext)
     recent: (limit: number) => session().recent(limit),
     channels: () => session().channels(),
     prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
+    showPull: (...args: Parameters<Session["showPull"]>) => session().showPull(...args),
     note: (...args: Parameters<Session["note"]>) => session().note(...args),
     /** By the parent session, which has the same owner. */
     terminate: (owner: Owner, why: string, quiet: boolean) => {

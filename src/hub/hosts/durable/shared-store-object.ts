@@ -52,7 +52,10 @@ export class SharedStore {
       },
       deliveries: sessionDeliveries(
         (session) => effectReceiver(environment, this.#name(), session),
-        () => durableGit(environment, this.#owner()),
+        () =>
+          durableGit(environment, this.#owner(), (session, pull) =>
+            effectReceiver(environment, this.#name(), session).showPull(pull),
+          ),
       ),
       report: consoleReport(() => undefined),
     })
@@ -123,5 +126,6 @@ const effectReceiver = (
     prompt: call("prompt"),
     note: call("note"),
     notify: call("notify"),
+    showPull: call("showPull"),
   }
 }

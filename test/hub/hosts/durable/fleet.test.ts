@@ -197,13 +197,28 @@ describe("child sessions", () => {
 
   test("a child has a sandbox of its own, works on its task and reports to its parent once", async () => {
     const { client, request } = await parent("heron")
+    const stored = await fetch(`${workerd.url}/personas/builder`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${workerd.clientToken}` },
+      body: JSON.stringify({ content: "# Builds nests" }),
+    })
+    expect(stored.status).toBe(201)
+    const unknown = request("spawn-child", { task: "x", workspace: "w", persona: "critic" })
+    expect(await unknown.then(() => "not refused", String)).toContain(
+      "persona: critic does not exist: there are builder",
+    )
     const { childSessionId: child } = await request("spawn-child", {
       task: "build a nest",
       workspace: "nest",
       repoUrl: "https://github.com/birds/heron",
       ref: "main",
+      persona: "builder",
+      sourceIssueNumber: 5,
     })
-    await says(client, "user", "heard: build a nest")
+    await says(client, "user", "heard: build a nest\n\nThe task comes from: issue #5.")
+    expect(
+      provider.runnerOf(child)?.frames.find(({ type }) => type === "opencode-config"),
+    ).toMatchObject({ config: { instructions: ["# Persona: builder\n\n# Builds nests"] } })
     const spec = provider.specs.find(({ session }) => session === child)
     expect(spec?.environment).toMatchObject({
       SESSION_ID: child,
