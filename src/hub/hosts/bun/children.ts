@@ -123,7 +123,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         created_at: options.clock.now(),
       }
       const session = await options.createChild(id, parent)
-      await session.configure(options.find(parent)?.config() ?? {})
+      session.configure(options.find(parent)?.config() ?? {})
       if (task.title === undefined) session.setTitle(row.title)
       else session.rename(task.title)
       session.setParent(parent)
