@@ -106,7 +106,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const hostTools = openHostTools(stateDir)
   const tools = hub.toolSwitches()
   const provider = demo && demoProvider(demo.url)
-  await session.configure(withHostConfig(stored, hostTools.read(), { provider, tools }))
+  session.configure(withHostConfig(stored, hostTools.read(), { provider, tools }))
   hostTools.write(tools)
   const pageFiles = await loadBuiltPage()
   const page = pageOf(settings, pageFiles, {

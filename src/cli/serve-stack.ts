@@ -69,7 +69,7 @@ const hubPortOf = (hub: LocalHub): HubPort => {
     },
     reserve: async (id) => void hub.create(id, POOL_OWNER),
     handOver: async (id, owner, creator) => {
-      const refusal = await hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER, creator)
+      const refusal = hub.handOver(id, parseOwner(owner) ?? LOCAL_OWNER, creator)
       if (refusal !== undefined) throw new HubRefusal(refusal)
     },
     takesGitCredentials: async (id) => hub.find(id)?.runner.git.isAccepted() ?? false,

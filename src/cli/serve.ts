@@ -140,7 +140,7 @@ export const serve: Command = async ({ settings: given, log }) => {
       const tools = { ...hub.toolSwitches(), ...config.tools }
       const providers =
         demo && !hasClientModels(config) ? { customProviders: [demoProvider(demo.url)] } : {}
-      await session.configure({ tools, ...providers })
+      session.configure({ tools, ...providers })
     },
     hub: {
       stateDir,

@@ -99,9 +99,10 @@ export const applyProvision = async (
   if (config !== undefined && Object.keys(config).length > 0) {
     const { tools, ...rest } = config
     // A new session from the warm pool has the tools that its hub switches: the client's are added to them.
-    const reply = await (ancestors === undefined
-      ? session.configure(config)
-      : session.configure(rest, { patch: { tools } }))
+    const reply =
+      ancestors === undefined
+        ? session.configure(config)
+        : session.configure(rest, { patch: { tools } })
     if (!reply.ok) throw new Error(reply.error.message)
   }
   if (firstTitle !== undefined) session.setTitle(firstTitle)

@@ -79,7 +79,7 @@ test("the rotation makes a new key file of mode 600 and the configs stay readabl
   const { hub, stateDir } = await start()
   const file = join(stateDir, "hub", "encryption.key")
   const before = readFileSync(file, "utf8")
-  await hub.create("s1").configure({ providerKeys: { openai: "sk-of-the-test" } })
+  hub.create("s1").configure({ providerKeys: { openai: "sk-of-the-test" } })
   const rotated = await key(stateDir, "rotate")
   expect(rotated.out).toContain("1 sessions")
   expect(readFileSync(file, "utf8")).not.toBe(before)

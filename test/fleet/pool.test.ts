@@ -50,7 +50,7 @@ const start = (runtimeKey: string) =>
     poolSize: SIZE,
     runtimeKey,
     configure: async (id, hub) => {
-      await hub.find(id)?.configure({ instructions: ["Be brief."], tools: { list_repos: false } })
+      hub.find(id)?.configure({ instructions: ["Be brief."], tools: { list_repos: false } })
     },
     hub: {
       stateDir: folder,

@@ -32,7 +32,7 @@ export const startServe = (
     pausedMs: undefined,
     minimumVersion: undefined,
     configure: async (id, hub) => {
-      await hub.find(id)?.configure(scriptedConfig(model))
+      hub.find(id)?.configure(scriptedConfig(model))
     },
     hub: {
       stateDir: join(place.root, "hub"),

@@ -9,36 +9,37 @@ const NO_KEY =
 
 const placeOf = (owner: Owner, session: string) => ({ owner, session, field: "config" })
 
+const mustHave = (keyring: Keyring | undefined): Keyring => {
+  if (keyring === undefined) throw new Error(NO_KEY)
+  return keyring
+}
+
 export const sealConfig = (
   keyring: Keyring | undefined,
   owner: Owner,
   session: string,
   text: string,
-): Promise<string> =>
-  keyring === undefined
-    ? Promise.reject(new Error(NO_KEY))
-    : keyring.encrypt(placeOf(owner, session), text)
+): string => mustHave(keyring).encrypt(placeOf(owner, session), text)
 
 /**
  * The plain text of the stored config; `undefined` when there is none. A row from before encryption is encrypted here:
  * `encrypted` is then true, and the host must remove the old text from its files.
  */
-export const openConfig = async (
+export const openConfig = (
   sql: Sql,
   keyring: Keyring | undefined,
   owner: Owner,
   session: string,
-): Promise<{ readonly text: string | undefined; readonly encrypted: boolean }> => {
+): { readonly text: string | undefined; readonly encrypted: boolean } => {
   migrate(sql)
   const stored = one(
     sql.all<{ value: string }>("SELECT value FROM meta WHERE name = 'config'"),
   )?.value
   if (stored === undefined) return { text: undefined, encrypted: false }
-  if (keyring === undefined) throw new Error(NO_KEY)
   if (isEncrypted(stored)) {
-    return { text: await keyring.decrypt(placeOf(owner, session), stored), encrypted: false }
+    return { text: mustHave(keyring).decrypt(placeOf(owner, session), stored), encrypted: false }
   }
-  const sealed = await keyring.encrypt(placeOf(owner, session), stored)
+  const sealed = sealConfig(keyring, owner, session, stored)
   sql.run("UPDATE meta SET value = ? WHERE name = 'config'", sealed)
   return { text: stored, encrypted: true }
 }

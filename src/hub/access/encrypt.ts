@@ -2,8 +2,7 @@
  * Secrets at rest: AES-256-GCM with a key from HUB_ENCRYPTION_KEY. A stored value is bound to its owner, session and
  * field, so a value copied to another row does not decrypt.
  */
-import { base64url } from "jose"
-import { hashOf } from "../keys.ts"
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto"
 
 /** Where a value is stored. A session that changes its owner must have its values encrypted again. */
 export interface SecretPlace {
@@ -14,9 +13,9 @@ export interface SecretPlace {
 
 export interface Keyring {
   /** With the first key. */
-  readonly encrypt: (place: SecretPlace, text: string) => Promise<string>
+  readonly encrypt: (place: SecretPlace, text: string) => string
   /** Throws an EncryptionError. */
-  readonly decrypt: (place: SecretPlace, stored: string) => Promise<string>
+  readonly decrypt: (place: SecretPlace, stored: string) => string
 }
 
 export type EncryptionProblem = "bad-key" | "unknown-key" | "malformed" | "not-authentic"
@@ -36,19 +35,18 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const VERSION = "enc1"
 const ID = /^[A-Za-z0-9_-]{1,32}$/
-const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 interface NamedKey {
   readonly id: string
   /** Derived from the key: a value stays readable when its key is given another id later. */
   readonly fingerprint: string
-  readonly key: CryptoKey
+  readonly key: Buffer
 }
 
 /** Reads `base64`, or `id:base64,id:base64`. The first key encrypts, every key decrypts. */
-export const readKeyring = async (text: string): Promise<Keyring> => {
-  const keys = await Promise.all(text.split(",").map((entry, index) => readKey(entry, index + 1)))
+export const readKeyring = (text: string): Keyring => {
+  const keys = text.split(",").map((entry, index) => readKey(entry, index + 1))
   const [first] = keys
   if (first === undefined) throw badKey(1)
   const byId = new Map<string, NamedKey>()
@@ -67,14 +65,14 @@ export const readKeyring = async (text: string): Promise<Keyring> => {
   return keyringOf(first, byId)
 }
 
-const readKey = async (entry: string, number: number): Promise<NamedKey> => {
+const readKey = (entry: string, number: number): NamedKey => {
   const colon = entry.indexOf(":")
-  const bytes = bytesOf(entry.slice(colon + 1).trim())
-  if (bytes?.length !== KEY_BYTES) throw badKey(number)
-  const fingerprint = `k${(await hashOf(`sandpiper-key-id:${base64url.encode(bytes)}`)).slice(0, 12)}`
+  const key = bytesOf(entry.slice(colon + 1).trim())
+  if (key?.length !== KEY_BYTES) throw badKey(number)
+  const digest = createHash("sha256").update(`sandpiper-key-id:${key.toString("base64url")}`)
+  const fingerprint = `k${digest.digest("hex").slice(0, 12)}`
   const id = colon === -1 ? fingerprint : entry.slice(0, colon).trim()
   if (!ID.test(id)) throw badKey(number)
-  const key = await crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"])
   return { id, fingerprint, key }
 }
 
@@ -86,22 +84,15 @@ const badKey = (number: number): EncryptionError =>
   )
 
 const keyringOf = (first: NamedKey, keys: ReadonlyMap<string, NamedKey>): Keyring => {
-  const encrypt: Keyring["encrypt"] = async (place, text) => {
-    const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
-    const sealed = await crypto.subtle.encrypt(
-      { name: "AES-GCM", iv: nonce, additionalData: boundTo(place) },
-      first.key,
-      encoder.encode(text),
-    )
-    return [
-      VERSION,
-      first.id,
-      base64url.encode(nonce),
-      base64url.encode(new Uint8Array(sealed)),
-    ].join(".")
+  const encrypt: Keyring["encrypt"] = (place, text) => {
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv("aes-256-gcm", first.key, nonce).setAAD(boundTo(place))
+    const sealed = [cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]
+    const parts = [nonce, Buffer.concat(sealed)].map((bytes) => bytes.toString("base64url"))
+    return [VERSION, first.id, ...parts].join(".")
   }
 
-  const decrypt: Keyring["decrypt"] = async (place, stored) => {
+  const decrypt: Keyring["decrypt"] = (place, stored) => {
     const { id, nonce, sealed } = parse(stored)
     const named = keys.get(id)
     if (named === undefined) {
@@ -111,12 +102,10 @@ const keyringOf = (first: NamedKey, keys: ReadonlyMap<string, NamedKey>): Keyrin
       )
     }
     try {
-      const text = await crypto.subtle.decrypt(
-        { name: "AES-GCM", iv: nonce, additionalData: boundTo(place) },
-        named.key,
-        sealed,
-      )
-      return decoder.decode(text)
+      const decipher = createDecipheriv("aes-256-gcm", named.key, nonce).setAAD(boundTo(place))
+      decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
+      const text = decipher.update(sealed.subarray(0, -TAG_BYTES))
+      return decoder.decode(Buffer.concat([text, decipher.final()]))
     } catch {
       throw new EncryptionError(
         "not-authentic",
@@ -152,17 +141,9 @@ const parse = (stored: string) => {
 }
 
 /** JSON of an array: no two places have the same text, wherever a name contains a separator. */
-const boundTo = ({ owner, session, field }: SecretPlace): Uint8Array<ArrayBuffer> =>
-  encoder.encode(JSON.stringify([VERSION, owner, session, field]))
+const boundTo = ({ owner, session, field }: SecretPlace): Buffer =>
+  Buffer.from(JSON.stringify([VERSION, owner, session, field]))
 
 /** Base64 or base64url, with or without padding. */
-const bytesOf = (text: string): Uint8Array<ArrayBuffer> | undefined => {
-  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return undefined
-  try {
-    return Uint8Array.from(
-      base64url.decode(text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")),
-    )
-  } catch {
-    return undefined
-  }
-}
+const bytesOf = (text: string): Buffer | undefined =>
+  /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, "base64") : undefined

@@ -15,23 +15,21 @@ export interface HandOverParts {
 }
 
 /** A repeated call changes nothing. Undefined if it is done, otherwise why it is refused. */
-export const handOver = async (
+export const handOver = (
   { id, sql, keyring, access, session }: HandOverParts,
   owner: Owner,
   creator?: string,
-): Promise<string | undefined> => {
+): string | undefined => {
   const now = access.owner()
   if (now === owner) return undefined
   if (now !== POOL_OWNER) return `session ${id} belongs to another owner`
-  const { text } = await openConfig(sql, keyring, now, id)
-  const sealed = text === undefined ? undefined : await sealConfig(keyring, owner, id, text)
+  const { text } = openConfig(sql, keyring, now, id)
+  const sealed = text === undefined ? undefined : sealConfig(keyring, owner, id, text)
   sql.transaction(() => {
     access.setOwner(owner, [], creator)
     if (sealed !== undefined) sql.run("UPDATE meta SET value = ? WHERE name = 'config'", sealed)
   })
   // At once: prompts of the owner leave after it.
   session.runner.git.send()
-  // A change of the config that was being encrypted meanwhile is encrypted again for this owner.
-  await session.configure({})
   return undefined
 }

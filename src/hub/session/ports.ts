@@ -119,8 +119,8 @@ export interface Ports {
   readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
   /** The runner has ended the session. */
   readonly ended: () => void
-  /** Encrypts the session's config for its row. Rejects when the host has no encryption key. */
-  readonly seal: (text: string) => Promise<string>
+  /** Encrypts the session's config for its row. Throws when the host has no encryption key. */
+  readonly seal: (text: string) => string
   /** After a commit that changed what the list of sessions shows. `urgent`: tokens were used or the session has ended. */
   readonly changed: (urgent: boolean) => void
   /** A token of an open connection has expired: closes the connections that may not read the session any more. */

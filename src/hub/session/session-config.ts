@@ -1,6 +1,6 @@
 /**
  * The agent's config of a session. It holds provider keys: the row is encrypted by the host (`ports.seal`), the plain text
- * exists in memory only. Encryption is asynchronous, so changes are applied one after the other.
+ * exists in memory only.
  */
 import type { Reply } from "../../wire/clients/verbs.ts"
 import { publishModel } from "./prompt-models.ts"
@@ -21,24 +21,19 @@ export type Configure = (
     /** Applied after `change`. */
     readonly patch?: ConfigPatch | undefined
   },
-) => Promise<Reply>
+) => Reply
 
 /** Merges `change` into the config: absent fields keep their value. A connected runner gets the fields that have changed. */
 export const createConfigure = (context: SessionContext): Configure => {
   const { ports, values, runnerConnection } = context
-  let last: Promise<unknown> = Promise.resolve()
 
-  const apply = async (
-    given: object,
-    patch: ConfigPatch | undefined,
-    withResult: boolean,
-  ): Promise<Reply> => {
+  return (given, { withResult = false, patch } = {}) => {
     const patched = patch && patchConfig({ ...values.config(), ...given }, patch)
     if (patched?.ok === false) return refuse(patched.problem)
     const change = { ...given, ...patched?.change }
     const text = JSON.stringify({ ...values.config(), ...change })
     if (text.length > MAX_CHARACTERS) return tooLong
-    const sealed = await ports.seal(text)
+    const sealed = ports.seal(text)
     if (sealed.length > MAX_SEALED) return tooLong
     const requestId = withResult ? ports.newId() : undefined
     const isForRunner = requestId !== undefined || Object.keys(change).length > 0
@@ -55,12 +50,6 @@ export const createConfigure = (context: SessionContext): Configure => {
     values.setConfig(text)
     context.commit(() => publishModel(values, undefined))
     return { ok: true, ...(requestId !== undefined && { requestId }) }
-  }
-
-  return (change, { withResult = false, patch } = {}) => {
-    const result = last.then(() => apply(change, patch, withResult))
-    last = result.catch(() => undefined)
-    return result
   }
 }
 

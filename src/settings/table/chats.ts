@@ -29,6 +29,7 @@ export const chatSettings = {
   },
   slackChannels: {
     env: "SLACK_CHANNELS",
+    reaches: [],
     doc: "channels that agents may write to without a message from there: ids, separated by commas",
     schema: someText.optional(),
   },
@@ -60,6 +61,7 @@ export const chatSettings = {
   },
   telegramChannels: {
     env: "TELEGRAM_CHANNELS",
+    reaches: [],
     doc: "chats that agents may write to without a message from there: ids, separated by commas",
     schema: someText.optional(),
   },

@@ -32,9 +32,9 @@ test("a missing key file is made once, with mode 600 and a usable key", async ()
   expect(readFileSync(path, "utf8")).toBe(`${key}\n`)
   expect(ensureKeyFile(path)).toBe(key)
   expect(readdirSync(join(folder, "hub"))).toEqual(["encryption.key"])
-  const keyring = await readKeyring(key)
+  const keyring = readKeyring(key)
   const place = { owner: "o", session: "s", field: "f" }
-  expect(await keyring.decrypt(place, await keyring.encrypt(place, "x"))).toBe("x")
+  expect(keyring.decrypt(place, keyring.encrypt(place, "x"))).toBe("x")
 })
 
 test("two state directories get two keys", () => {

@@ -63,7 +63,7 @@ export class AccessObject {
     members.set("s1", "vera", "viewer", "user:alice")
     audit.append({ owner: "user:alice", principal: operator, action: "verb:prompt" })
     const place = { owner: "user:alice", session: "s1", field: "config" }
-    const keyring = await readKeyring(btoa("k".repeat(32)))
+    const keyring = readKeyring(btoa("k".repeat(32)))
     const bySecret = createJwtVerifier({ secret: asked.secret }, ports)
     const byKeySet = createJwtVerifier(
       { jwksUrl: asked.jwksUrl, issuer: asked.issuer, audience: asked.audience },
@@ -82,7 +82,7 @@ export class AccessObject {
       totals: index.totals("user:alice"),
       audited: audit.list("user:alice").entries.length > 0,
       auditDeleted: deletes(() => sql.run("DELETE FROM audit")),
-      decrypted: await keyring.decrypt(place, await keyring.encrypt(place, "secret")),
+      decrypted: keyring.decrypt(place, keyring.encrypt(place, "secret")),
       bySecret: (await bySecret?.(asked.secretToken))?.ok,
       byKeySet: (await byKeySet?.(asked.keySetToken))?.ok,
       crossed: [

@@ -23,7 +23,7 @@ const hub = await startLocalHub({
 })
 const session = hub.create(name)
 // The config first: a runner that is waiting connects as soon as its token counts.
-await session.configure(JSON.parse(config) as object)
+session.configure(JSON.parse(config) as object)
 session.setRunnerToken(await hashOf(RUNNER_TOKEN))
 await hub.resume()
 process.stdout.write(`${hub.port}\n`)

@@ -45,7 +45,7 @@ export const startHubBeside = async (
 ): Promise<LocalHub> => {
   const hub = await startHubIn({ stateDir: join(root, "hub"), workDir, environment }, options)
   const made = hub.create(session)
-  await made.configure(scriptedConfig(model))
+  made.configure(scriptedConfig(model))
   made.setRunnerToken(await hashOf(RUNNER_TOKEN))
   return hub
 }

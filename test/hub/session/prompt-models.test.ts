@@ -13,7 +13,7 @@ const prompt = (messageId: string, more: object = {}) => ({
 test("a prompt is sent with the fallbacks of the config after its own model or the default", async () => {
   const core = createCore()
   const seq = core.connectRunner("a")
-  await core.session.configure({ modelFallbacks: ["b/two", "c/three"] })
+  core.session.configure({ modelFallbacks: ["b/two", "c/three"] })
   const sent = (id: string) =>
     core.sent("a").find((frame) => frame.type === "prompt" && frame.messageId === id)
   const send = (id: string, more: object = {}) => {
@@ -38,7 +38,7 @@ test("a prompt is sent with the fallbacks of the config after its own model or t
   expect(send("own", { modelPreferences: ["d/four"] })).toMatchObject({
     modelPreferences: ["d/four"],
   })
-  await core.session.configure({ modelFallbacks: [] })
+  core.session.configure({ modelFallbacks: [] })
   expect(core.session.snapshot().state["model"]).toEqual({ default: "a/one" })
   expect(send("after")).not.toHaveProperty("modelPreferences")
 })

@@ -398,7 +398,7 @@ describe("a question", () => {
 
 test("keys in the config reach the runner and no client", async () => {
   const core = createCore()
-  await core.session.configure({ providerKeys: { openai: "sk-secret" } }, { withResult: true })
+  core.session.configure({ providerKeys: { openai: "sk-secret" } }, { withResult: true })
   core.connectRunner("a")
   expect(core.sent("a").find((frame) => frame.type === "opencode-config")).toMatchObject({
     config: { providerKeys: { openai: "sk-secret" } },
@@ -410,8 +410,8 @@ test("a change of the config reaches a connected runner, also one that no client
   const core = createCore()
   core.connectRunner("a")
   const before = core.sent("a").length
-  await core.session.configure({ instructions: ["Wade slowly."] })
-  await core.session.configure({})
+  core.session.configure({ instructions: ["Wade slowly."] })
+  core.session.configure({})
   expect(core.sent("a").slice(before)).toEqual([
     { type: "opencode-config", config: { instructions: ["Wade slowly."] } } as never,
   ])

@@ -87,7 +87,7 @@ export const playTurn = (sql: Sql, steps: readonly TurnStep[]): PlayedTurn => {
       decideExecution: () => Promise.reject(new Error("this test expects no decision")),
       ended: () => {},
       tellParent: async () => {},
-      seal: async (text) => text,
+      seal: (text) => text,
       changed: () => {},
       checkConnections: () => {},
       report: () => {},

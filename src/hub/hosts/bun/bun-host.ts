@@ -35,7 +35,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     later: (ms, run) => clock.after(ms, () => (stopped ? undefined : run())),
     failed: (error) => log.warn("hub.lobby-failed", { error: String(error) }),
   })
-  const keyring = await openHostKeyring(options.encryptionKey, join(folder, "encryption.key"))
+  const keyring = openHostKeyring(options.encryptionKey, join(folder, "encryption.key"))
   const verifyJwt = createJwtVerifier(options.jwt ?? {}, { now: clock.now, fetch })
   const sessions = createSessions({
     hub: options,
@@ -88,7 +88,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   const [server] = servers
 
   // Every session is opened at once: its deadlines and queue continue without a request.
-  await sessions.restore()
+  sessions.restore()
 
   const port = server.port ?? 0
   return {

@@ -130,7 +130,7 @@ export const createChildren = (options: ChildrenOptions): Children => {
         created_at: options.clock.now(),
       }
       const session = await options.createChild(id, parent)
-      const given = await session.configure(
+      const given = session.configure(
         childConfigOf(options.find(parent)?.config() ?? {}, task.persona),
       )
       if (!given.ok) throw new Refusal(given.error.message)

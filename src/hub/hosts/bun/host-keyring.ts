@@ -11,12 +11,8 @@ export interface HostKeyring {
   readonly rotate: <Result>(encryptAgain: () => Promise<Result>) => Promise<Result>
 }
 
-export const openHostKeyring = async (
-  given: string | undefined,
-  file: string,
-): Promise<HostKeyring> => {
-  const read = (text: string) => readKeyring(text)
-  let current = await read(given ?? ensureKeyFile(file))
+export const openHostKeyring = (given: string | undefined, file: string): HostKeyring => {
+  let current = readKeyring(given ?? ensureKeyFile(file))
   return {
     current: () => current,
     rotate: async (encryptAgain) => {
@@ -24,10 +20,10 @@ export const openHostKeyring = async (
       const added = newKey()
       const both = `${added},${ensureKeyFile(file)}`
       replaceKeyFile(file, both)
-      current = await read(both)
+      current = readKeyring(both)
       const result = await encryptAgain()
       replaceKeyFile(file, added)
-      current = await read(added)
+      current = readKeyring(added)
       return result
     },
   }

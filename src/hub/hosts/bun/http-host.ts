@@ -77,7 +77,7 @@ export const httpHostOf = (
     rotateKeys: () =>
       keyring.rotate(async () => {
         const all = sessions.all()
-        for (const { session } of all) await session.configure({})
+        for (const { session } of all) session.configure({})
         return all.length
       }),
     hook: hub.hook,

@@ -89,7 +89,7 @@ export interface Hub {
     creator?: string,
   ) => Session
   /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
-  readonly handOver: (id: string, owner: Owner, creator?: string) => Promise<string | undefined>
+  readonly handOver: (id: string, owner: Owner, creator?: string) => string | undefined
   /** Closes every connection and every file. Written data stays. */
   readonly stop: () => Promise<void>
 }

@@ -91,7 +91,7 @@ export const createLocalSessions = (options: LocalSessionsOptions): StartedSessi
         start: async () => {
           const session = options.find(id)
           const common = options.find(options.firstSession())?.config() ?? {}
-          await session?.configure({ ...common, ...session.config() })
+          session?.configure({ ...common, ...session.config() })
           sql.run(
             "INSERT INTO sessions (id, parent, title, workspace, model, status, created_at) VALUES (?, NULL, '', ?, ?, 'running', ?)",
             id,

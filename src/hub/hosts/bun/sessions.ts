@@ -51,7 +51,7 @@ export interface Sessions {
   /** Closes the connections of a session that may not read it any more. */
   readonly checkConnections: (id: string) => void
   /** Opens every stored session. */
-  readonly restore: () => Promise<void>
+  readonly restore: () => void
   /** Waits for calls of chat services, and writes what the runners have sent. */
   readonly settle: () => Promise<void>
   readonly close: () => void
@@ -140,11 +140,11 @@ export const createSessions = (options: SessionsOptions): Sessions => {
     }
   }
 
-  const openExisting = async (id: string): Promise<void> => {
+  const openExisting = (id: string): void => {
     const sql = openBunSql(fileOf(id))
     migrate(sql)
     const owner = createSessionAccess(sql, id, clock.now).owner()
-    const { text, encrypted } = await openConfig(sql, keyring.current(), owner, id)
+    const { text, encrypted } = openConfig(sql, keyring.current(), owner, id)
     // The plain text of before encryption must not stay in free pages of the file.
     if (encrypted) sql.compact()
     open.set(id, load(id, sql, text))
@@ -175,17 +175,17 @@ export const createSessions = (options: SessionsOptions): Sessions => {
       open.set(id, made)
       return made.session
     },
-    handOver: async (id, owner, creator) => {
+    handOver: (id, owner, creator) => {
       const found = find(id)
       if (!found) return `there is no session ${id}`
-      const refusal = await handOver({ ...found, keyring: keyring.current() }, owner, creator)
+      const refusal = handOver({ ...found, keyring: keyring.current() }, owner, creator)
       if (refusal === undefined) list(id, owner)
       return refusal
     },
     checkConnections,
-    restore: async () => {
+    restore: () => {
       for (const file of readdirSync(sessionsFolder).filter((name) => name.endsWith(".db")))
-        await openExisting(decodeURIComponent(file.slice(0, -3)))
+        openExisting(decodeURIComponent(file.slice(0, -3)))
     },
     settle: async () => {
       await chatCalls.drain()

@@ -18,7 +18,7 @@ export const verifierOf = (environment: DurableEnvironment): JwtVerifier | undef
   )
 }
 
-export const keyringOf = async (environment: DurableEnvironment): Promise<Keyring | undefined> => {
+export const keyringOf = (environment: DurableEnvironment): Keyring | undefined => {
   const { HUB_ENCRYPTION_KEY } = environment
   return HUB_ENCRYPTION_KEY ? readKeyring(HUB_ENCRYPTION_KEY) : undefined
 }

@@ -30,7 +30,7 @@ export const sessionCalls = ({ hosted, sockets, provision, end }: ObjectContext)
       }
     },
     ownerAccount: (account: OwnerAccount) => hosted()?.session.setOwnerAccount(account),
-    encryptAgain: async () => void (await hosted()?.session.configure({})),
+    encryptAgain: () => void hosted()?.session.configure({}),
     /** An effect of a shared store: only of the owner's own. */
     effect: (store: string, name: keyof EffectReceiver, ...args: readonly unknown[]) => {
       mustHaveStore(store)

@@ -84,7 +84,7 @@ const fleetHost = (context: ObjectContext, session: string): FleetCallHost => {
       const found = hosted()
       if (!found) return `there is no session ${session}`
       const keyring = context.keyring()
-      const refusal = await handOver({ ...found, sql: durableSql(state), keyring }, owner, creator)
+      const refusal = handOver({ ...found, sql: durableSql(state), keyring }, owner, creator)
       if (refusal === undefined) await directory.addSession(session, owner)
       return refusal
     },

@@ -42,12 +42,13 @@ const workers = globalThis as unknown as WorkersGlobals
 
 export class SessionAgent {
   readonly #context: ObjectContext
-  #keyring: Keyring | undefined
+  readonly #keyring: Keyring | undefined
   #hosted: HostedSession | undefined
   /** Guards of the WebSockets by connection; made again after a sleep. */
   readonly #guards = new Map<string, GuardedSocket>()
 
   constructor(state: DurableState, environment: DurableEnvironment) {
+    this.#keyring = keyringOf(environment)
     const storage = durableStorage(environment)
     const directory = remoteDirectory(environment.DIRECTORY)
     this.#context = {
@@ -73,18 +74,15 @@ export class SessionAgent {
       new workers.WebSocketRequestResponsePair('{"type":"ping"}', '{"type":"pong"}'),
     )
     // An object exists as soon as its name is used: without tables its session was never created.
-    void state.blockConcurrencyWhile(async () => {
-      this.#keyring = await keyringOf(environment)
-      if (hasTable(state, "link")) await this.#restore()
-    })
+    if (hasTable(state, "link")) this.#restore()
   }
 
-  async #restore(): Promise<void> {
+  #restore(): void {
     const { state, sockets } = this.#context
     const sql = durableSql(state)
     const id = this.#name()
     const owner = createSessionAccess(sql, id, () => Date.now()).owner()
-    const { text } = await openConfig(sql, this.#keyring, owner, id)
+    const { text } = openConfig(sql, this.#keyring, owner, id)
     this.#open(id, text).session.recover(sockets.runners())
   }
 

@@ -67,7 +67,7 @@ const status = (local: TestLocalHub, session: string) => local.hub.find(session)
 
 test("a session in the same directory works there, with its model and the config of the first session", async () => {
   const { local, workDir } = await start(false)
-  await local.hub.find("s1")?.configure({ instructions: ["Wade slowly."] })
+  local.hub.find("s1")?.configure({ instructions: ["Wade slowly."] })
   const made = await post(local, { workspace: "same", model: "a/one" })
   expect(made.status).toBe(201)
   expect(await started(local, made.session)).toEqual([workDir, "a/one", ""])
