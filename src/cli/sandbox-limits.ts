@@ -1,4 +1,5 @@
 /** The limits of sandboxes, from the settings. `serve` does not start with a limit that its provider would not enforce. */
+import { availableParallelism, totalmem } from "node:os"
 import {
   type LimitName,
   type ProviderName,
@@ -27,9 +28,44 @@ const hints: Readonly<Record<ProviderName, string>> = {
   noop: "there are no sandboxes",
 }
 
+export interface MachineSize {
+  readonly memoryMiB: number
+  readonly cores: number
+}
+
+const LEAST_MEMORY_MIB = 1024
+const FIRST_PIDS = 512
+const PIDS_OF_A_CORE = 256
+const MOST_PIDS = 4096
+
+/**
+ * Limits of a sandbox of this machine for which no setting gives one: half of the machine's memory, and so many processes and
+ * threads that builds work and the machine's own programs still start.
+ */
+export const defaultLimits = ({ memoryMiB, cores }: MachineSize) => ({
+  memoryMiB: Math.min(memoryMiB, Math.max(LEAST_MEMORY_MIB, Math.floor(memoryMiB / 2))),
+  pids: Math.min(MOST_PIDS, FIRST_PIDS + PIDS_OF_A_CORE * cores),
+})
+
+const defaultsFor = (
+  { name, can }: Pick<SandboxProvider, "name" | "can">,
+  machine: MachineSize,
+): SandboxSpec["resources"] => {
+  if (name !== "local") return {}
+  const { memoryMiB, pids } = defaultLimits(machine)
+  return {
+    ...(can.limits.includes("memoryMiB") && { memoryMiB }),
+    ...(can.limits.includes("pids") && { pids }),
+  }
+}
+
 export const limitsOf = (
   { sandboxCpus: cpu, sandboxMemoryMiB: memoryMiB, sandboxPids: pids }: Settings,
   { name, can }: Pick<SandboxProvider, "name" | "can">,
+  machine: MachineSize = {
+    memoryMiB: Math.floor(totalmem() / 1024 / 1024),
+    cores: availableParallelism(),
+  },
 ): SandboxSpec["resources"] => {
   const limits = {
     ...(cpu !== undefined && { cpu }),
@@ -37,7 +73,7 @@ export const limitsOf = (
     ...(pids !== undefined && { pids }),
   }
   const unenforced = unenforcedLimits(can, limits).map((one) => variables[one])
-  if (unenforced.length === 0) return limits
+  if (unenforced.length === 0) return { ...defaultsFor({ name, can }, machine), ...limits }
   throw new SettingsError(
     `unset ${unenforced.join(" and ")}: the sandbox provider ${name} would not enforce it (${hints[name]})`,
   )

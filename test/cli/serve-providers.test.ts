@@ -1,11 +1,11 @@
 /** Which sandbox provider `serve` makes from its settings, and what is missing for it. */
 import { describe, expect, test } from "bun:test"
-import { limitsOf } from "../../src/cli/sandbox-limits.ts"
+import { defaultLimits, limitsOf } from "../../src/cli/sandbox-limits.ts"
 import { providerMakers } from "../../src/cli/serve-providers.ts"
 import { chooseProvider } from "../../src/fleet/providers/choose.ts"
 import { readInvocation } from "../../src/settings/settings.ts"
 import type { Environment } from "../../src/settings/setting.ts"
-import type { SandboxSpec } from "../../src/fleet/providers/contract.ts"
+import type { LimitName, SandboxSpec } from "../../src/fleet/providers/contract.ts"
 import { CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
 import { DAYTONA_KEY, startDaytonaDouble } from "../fleet/kit/daytona-double.ts"
 import { E2B_KEY, startE2bDouble } from "../fleet/kit/e2b-double.ts"
@@ -101,6 +101,24 @@ describe("the sandbox provider of serve", () => {
       )
     }
     expect(read("daytona", withoutPids)).rejects.toThrow("of its snapshot")
+  })
+
+  test("an isolated local sandbox has limits of memory and processes by the size of the machine, and a setting replaces each", async () => {
+    const machine = { memoryMiB: 24_000, cores: 2 }
+    const hub = { SANDBOX_PROVIDER: "docker", SANDBOX_HUB_URL: "wss://hub.example.com" }
+    const { can } = await choose(hub)
+    const local = (limits: readonly LimitName[]) =>
+      ({ name: "local", can: { ...can, limits } }) as const
+    const all = local(["cpu", "memoryMiB", "pids"])
+    expect(limitsOf(settingsOf({}), all, machine)).toEqual({ memoryMiB: 12_000, pids: 1024 })
+    expect(limitsOf(settingsOf({ SANDBOX_PIDS: "9000" }), all, machine)).toEqual({
+      memoryMiB: 12_000,
+      pids: 9000,
+    })
+    expect(limitsOf(settingsOf({}), local([]), machine)).toEqual({})
+    expect(limitsOf(settingsOf({}), { ...all, name: "docker" }, machine)).toEqual({})
+    expect(defaultLimits({ memoryMiB: 1500, cores: 1 })).toEqual({ memoryMiB: 1024, pids: 768 })
+    expect(defaultLimits({ memoryMiB: 900, cores: 64 })).toEqual({ memoryMiB: 900, pids: 4096 })
   })
 
   test("SANDBOX_IDLE_BUFFER_SECONDS is the time that each cloud adds to the idle time of a sandbox", async () => {

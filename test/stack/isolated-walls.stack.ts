@@ -51,6 +51,12 @@ const commandLineOf = (pid: string): string => {
   }
 }
 const pids = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+/** The first process of a sandbox: the runner's place. */
+const initOf = (ref: string, { root } = place): number => {
+  const text = readFileSync(join(root, "fleet/boxes", ref, "box.json"), "utf8")
+  const box = JSON.parse(text) as { readonly process: { readonly pid: number } }
+  return namespaceInit(box.process.pid) ?? 0
+}
 /** Command lines of all processes of this machine. */
 const commandLines = (): string => pids().map(commandLineOf).join("\n")
 
@@ -73,9 +79,11 @@ describe("files", () => {
   test("a sandbox can change its own disk, but neither /usr nor its program", async () => {
     const own = await place.shell(
       first,
-      "echo x > /workspace/a && mkdir /opt/own && echo y > /etc/own",
+      "echo x > /workspace/a && mkdir /opt/own && echo y > /tmp/own && rmdir /srv",
     )
     expect(own).toEqual({ code: 0, text: "" })
+    // Programs of the runner read it.
+    expect((await place.shell(first, "echo y > /etc/own")).code).not.toBe(0)
     expect((await place.shell(first, "touch /usr/x")).code).not.toBe(0)
     expect((await place.shell(first, `echo x > ${place.root}/web-server`)).code).not.toBe(0)
     expect(existsSync("/opt/own")).toBe(false)
@@ -116,11 +124,6 @@ describe("the programs of the runner", () => {
   /** A library that the agent has put into a process is in the list of its memory. */
   const LIBRARY = "/workspace/of-the-agent.so"
   const copyLibrary = `cp -L /usr/lib/$(uname -m)-linux-gnu/libm.so.6 ${LIBRARY}`
-  const initOf = (ref: string): number => {
-    const text = readFileSync(join(place.root, "fleet/boxes", ref, "box.json"), "utf8")
-    const box = JSON.parse(text) as { readonly process: { readonly pid: number } }
-    return namespaceInit(box.process.pid) ?? 0
-  }
   const stateOf = async (ref: string) => {
     const seen = await place.provider.look(ref)
     return seen.is === "ok" ? seen.value.state : seen.is
@@ -159,8 +162,8 @@ describe("the programs of the runner", () => {
       const tried = await place.shell(ref, attempt)
       expect([attempt, tried.code === 0]).toEqual([attempt, false])
     }
-    // The directory of the program is still the agent's.
-    expect(await place.shell(ref, `echo x > ${place.root}/own && cat ${program}`)).toMatchObject({
+    expect(await place.shell(ref, `echo x > ${place.root}/own`)).not.toMatchObject({ code: 0 })
+    expect(await place.shell(ref, `cat ${program}`)).toMatchObject({
       code: 0,
       text: expect.stringContaining("http.server"),
     })
@@ -202,16 +205,97 @@ describe("the programs of the runner", () => {
     expect(resumed).toMatchObject({ is: "ok" })
     const seen = await place.shell(
       ref,
-      `tr '\\0' ' ' </proc/1/cmdline; cat /proc/1/maps /proc/self/maps; stat -c '%F %n' /lib64 ${place.root} /etc/ld.so.preload`,
+      `tr '\\0' ' ' </proc/1/cmdline; cat /proc/self/maps; stat -c '%F %n' /lib64 ${place.root} /etc/ld.so.preload`,
     )
     expect(seen.text).toContain("http.server")
-    expect(seen.text).not.toContain(LIBRARY)
+    expect(seen.text + readFileSync(`/proc/${initOf(ref)}/maps`, "utf8")).not.toContain(LIBRARY)
     expect(seen.text).toContain("directory /lib64")
     expect(seen.text).toContain(`directory ${place.root}`)
     expect(seen.text).toContain("regular empty file /etc/ld.so.preload")
-    await place.shell(ref, `echo x > ${place.root}/own`)
     expect(await place.shell(ref, `mv ${place.root} /moved`)).not.toMatchObject({ code: 0 })
     await place.provider.terminate(ref)
+  })
+})
+
+describe("the runner's user", () => {
+  const STATE = "/var/lib/sandpiper"
+  const upperOf = (ref: string) => join(place.root, "fleet/boxes", ref, "disk/upper")
+
+  test("an agent reads and changes nothing of the runner's state, and ends no process of the runner", async () => {
+    const ref = await place.start("state")
+    const upper = upperOf(ref)
+    mkdirSync(join(upper, STATE), { recursive: true })
+    const state = join(upper, STATE, "state.db")
+    writeFileSync(state, "outbox")
+    const init = initOf(ref)
+    for (const attempt of [
+      `cat ${STATE}/state.db`,
+      `echo memory-write >> ${STATE}/state.db`,
+      `mv ${STATE} /moved`,
+      "mv /var /moved",
+      "mv /var/lib /moved",
+      "mv /root /moved",
+      "echo x > /root/.gitconfig",
+      "echo x > /etc/gitconfig",
+      "echo agent:x:0:0::/: > /etc/passwd",
+      "kill -KILL 1",
+      "cat /proc/1/environ",
+      "setpriv --reuid 0 true",
+      "unshare --user true",
+    ]) {
+      const tried = await place.shell(ref, attempt)
+      expect([attempt, tried.code === 0]).toEqual([attempt, false])
+    }
+    expect(readFileSync(state, "utf8")).toBe("outbox")
+    expect(initOf(ref)).toBe(init)
+    const status = readFileSync(`/proc/${init}/status`, "utf8")
+    // chown, dac_override, fowner, fsetid, kill, setgid, setuid and sys_ptrace.
+    expect(status).toMatch(/^CapEff:\t00000000000800fb$/m)
+    await place.provider.terminate(ref)
+  })
+
+  test("the disk of a sandbox of one user becomes the agent's, without what it had left for the runner's programs", async () => {
+    const ref = await place.start("former")
+    const upper = upperOf(ref)
+    await place.shell(
+      ref,
+      "mkdir /workspace/folder; echo kept > /workspace/folder/file; touch /opt/own",
+    )
+    const saved = await place.provider.snapshot(ref, "disk", limit())
+    const id = saved.is === "ok" ? saved.value.id : ""
+    await place.provider.terminate(ref)
+    expect(existsSync(upper)).toBe(false)
+    // As an earlier version has left it: all files are of one user.
+    const layer = join(place.root, "fleet/isolated/layers", id)
+    mkdirSync(join(layer, STATE), { recursive: true })
+    writeFileSync(join(layer, STATE, "state.db"), "outbox")
+    mkdirSync(join(layer, "root"), { recursive: true })
+    writeFileSync(join(layer, "root/.gitconfig"), "of the agent")
+    writeFileSync(join(layer, "etc/gitconfig"), "of the agent")
+    Bun.spawnSync(["chown", "-hR", "1700009000:1700009000", layer])
+    const again = await place.start("former", { generation: 2, image: { kind: "snapshot", id } })
+    const seen = await place.shell(
+      again,
+      "cd /workspace; stat -c '%U %n' . folder folder/file /opt/own /home/agent /var/lib/sandpiper /etc /root /tmp; echo more >> folder/file && cat folder/file; ls /etc/gitconfig",
+    )
+    expect(seen.text.split("\n").slice(0, 11)).toEqual([
+      "agent .",
+      "agent folder",
+      "agent folder/file",
+      "agent /opt/own",
+      "agent /home/agent",
+      "root /var/lib/sandpiper",
+      "root /etc",
+      "root /root",
+      "root /tmp",
+      "kept",
+      "more",
+    ])
+    expect(seen.text).toContain("'/etc/gitconfig': No such file")
+    expect((await place.shell(again, `cat ${STATE}/state.db`)).code).not.toBe(0)
+    expect(existsSync(join(upperOf(again), "root/.gitconfig"))).toBe(false)
+    await place.provider.terminate(again)
+    await place.provider.removeSnapshot(id)
   })
 })
 
@@ -236,10 +320,7 @@ describe("processes", () => {
   })
 
   test("the processes belong to an unused user of this machine", () => {
-    const box = JSON.parse(
-      readFileSync(join(place.root, "fleet/boxes", first, "box.json"), "utf8"),
-    ) as { readonly process: { readonly pid: number } }
-    const status = readFileSync(`/proc/${box.process.pid}/status`, "utf8")
+    const status = readFileSync(`/proc/${initOf(first)}/status`, "utf8")
     expect(status).toMatch(/^Uid:\t1700009000\t1700009000\t1700009000/m)
   })
 
@@ -317,9 +398,12 @@ test("sandboxes that share the network of this machine have no screen, which wou
   try {
     const environment = { SESSION_ID: "screen", SANDPIPER_SERVICES: "all" }
     const ref = await shared.start("screen", { environment })
-    const servicesOf = () => shared.shell(ref, "tr '\\0' '\\n' </proc/1/environ | grep SERVICES")
-    await until(async () => (await servicesOf()).code === 0, "the sandbox's program")
-    expect((await servicesOf()).text).toBe("SANDPIPER_SERVICES=vscode,ttyd\n")
+    const servicesOf = () =>
+      readFileSync(`/proc/${initOf(ref, shared)}/environ`, "utf8")
+        .split("\0")
+        .filter((variable) => variable.startsWith("SANDPIPER_SERVICES="))
+    await until(() => servicesOf().length > 0, "the sandbox's program")
+    expect(servicesOf()).toEqual(["SANDPIPER_SERVICES=vscode,ttyd"])
   } finally {
     await shared.end()
   }

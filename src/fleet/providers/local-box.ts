@@ -37,6 +37,7 @@ export interface BoxPlan {
   readonly network: BoxNetwork | undefined
   /** The user of this machine whose processes they are, if the fleet is root. */
   readonly becomes: number | undefined
+  readonly users: BoxUsers
   /** The shell command that puts the launcher into its group of processes. */
   readonly join?: string | undefined
   readonly environment: Readonly<Record<string, string>>
@@ -47,8 +48,29 @@ export interface BoxPlan {
 /** `copy`: there are no layers, `upper` is the whole disk. */
 export type DiskKind = "overlay" | "fuse" | "copy"
 
-/** The user in the sandbox, who is not root there either. */
+/** `two`: the runner is root of the sandbox's user namespace, and the agent another user. `one`: they are one user. */
+export type BoxUsers = "one" | "two"
+
+/** The agent's user in the sandbox. */
 export const BOX_UID = 1000
+
+/**
+ * What a runner that is root of its user namespace may do: act as the agent, see and end its processes, and give it files. Without
+ * other rights it can neither mount nor change its network.
+ */
+export const runnerRights = [
+  "chown",
+  "dac_override",
+  "fowner",
+  "fsetid",
+  "kill",
+  "setgid",
+  "setuid",
+  "sys_ptrace",
+]
+
+/** Runs a command of a fleet that is not root as root of a user namespace with its subordinate users (/etc/subuid). */
+export const asRootOfNamespace = ["unshare", "--user", "--map-root-user", "--map-auto", "--"]
 
 /** A directory of this machine. The mounts of a sandbox are below it, in its own mount namespace only. */
 const MOUNTS = "/mnt"
@@ -85,8 +107,16 @@ export const systemDirectories = ["bin", "sbin", "lib", "lib32", "lib64", "libx3
 /** Files by which the loader finds libraries. Without one of this machine they are empty, so that the agent cannot write its own. */
 const loaderFiles = ["/etc/ld.so.preload", "/etc/ld.so.cache"]
 const HOSTS_FILE = "/etc/hosts"
+const userFiles = ["/etc/passwd", "/etc/group"]
 
-const namespaces = ["unshare", "--user", "--map-root-user", "--mount"]
+/** The fleet that is root writes the two users of a namespace itself, from outside. */
+const writesMaps = ({ becomes, users }: BoxPlan): boolean =>
+  becomes !== undefined && users === "two"
+
+const namespacesOf = (plan: BoxPlan): readonly string[] => {
+  const users = plan.users === "two" ? ["--map-root-user", "--map-auto"] : ["--map-root-user"]
+  return ["unshare", "--user", ...(writesMaps(plan) ? ["--keep-caps"] : users), "--mount"]
+}
 /** File descriptors of bubblewrap: its arguments, and the pipe that delays the sandbox's program. */
 const ARGUMENTS = 3
 const READY = 4
@@ -100,8 +130,19 @@ const layerPath = (index: number) => `${MOUNTS}/l${index}`
 const bindPath = (index: number) => `${MOUNTS}/b${index}`
 const EMPTY = `${MOUNTS}/empty`
 const HOSTS = `${MOUNTS}/hosts`
+const PASSWD = `${MOUNTS}/passwd`
+const GROUP = `${MOUNTS}/group`
 /** Read-only in a sandbox: with another one the agent could lead the runner's calls to itself. */
 export const hostsText = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+
+/** Read-only in a sandbox of two users: the runner finds the agent's user in them. */
+export const passwdText = [
+  "root:x:0:0:root:/root:/bin/sh",
+  `agent:x:${BOX_UID}:${BOX_UID}:agent:/home/agent:/bin/bash`,
+  "nobody:x:65534:65534:nobody:/:/bin/false",
+  "",
+].join("\n")
+export const groupText = `root:x:0:\nagent:x:${BOX_UID}:\nnogroup:x:65534:\n`
 
 /** Mounts of the sandbox that are not on its disk. */
 const NOT_ON_DISK = /^\/(?:usr|proc|dev|run)(?:\/|$)/
@@ -112,14 +153,19 @@ const foldersAbove = (path: string): readonly string[] => {
   return names.slice(0, -1).map((_, index) => `/${names.slice(0, index + 1).join("/")}`)
 }
 
+const STATE = "/var/lib/sandpiper"
+/** Directories of the runner, and those that it shares with the agent, whose owner could replace its files. */
+const runnerFolders = ["/root", "/tmp", "/var", "/var/lib", STATE, "/var/tmp"]
+
 /**
  * Directories of the disk that the agent may fill but not move. A read-only file in a directory that can be moved is no wall:
  * another one would be found at its path. A mount point cannot be moved, so each of them is mounted on itself, those above first.
  */
-const fixedFolders = ({ binds }: Pick<BoxPlan, "binds">): readonly string[] =>
+const fixedFolders = ({ binds, users }: Pick<BoxPlan, "binds" | "users">): readonly string[] =>
   [
     ...new Set([
       "/etc",
+      ...(users === "two" ? runnerFolders : []),
       ...binds.flatMap(({ target, isReadOnly }) => (isReadOnly ? foldersAbove(target) : [])),
     ]),
   ]
@@ -130,6 +176,7 @@ const fixedFolders = ({ binds }: Pick<BoxPlan, "binds">): readonly string[] =>
 export const mountPoints = ({
   layers,
   binds,
+  users,
 }: BoxPlan): {
   readonly directories: readonly string[]
   readonly files: Readonly<Record<string, string>>
@@ -150,6 +197,7 @@ export const mountPoints = ({
     files: {
       [inside(EMPTY)]: "",
       [inside(HOSTS)]: hostsText,
+      ...(users === "two" && { [inside(PASSWD)]: passwdText, [inside(GROUP)]: groupText }),
       ...Object.fromEntries(pointsOf(false).map((name) => [name, ""])),
     },
   }
@@ -214,12 +262,37 @@ const mountPointScript = (plan: BoxPlan): string => {
     ...systemDirectories.map((name) => fit(`/${name}`, `/${name}`)),
     ...fixedFolders(plan).flatMap((target) => [folder(target), made(target)]),
     `for name in ${line(...etcFiles, "resolv.conf")}; do fit "/etc/$name" "${ROOT}/etc/$name"; done`,
-    ...[...loaderFiles, HOSTS_FILE].map((target) => fit(EMPTY, target)),
+    ...[...loaderFiles, HOSTS_FILE, ...(plan.users === "two" ? userFiles : [])].map((target) =>
+      fit(EMPTY, target),
+    ),
     ...plan.binds.flatMap(({ target }, index) => [
       ...foldersAbove(target).map(folder),
       fit(bindPath(index), target),
     ]),
   ].join("\n")
+}
+
+/**
+ * The owners of the disk's files. The disk of a sandbox of one user, also of an earlier version, becomes the agent's, and what it
+ * could have left there for programs of the runner is removed. The fixed directories belong to the runner.
+ */
+const ownerScript = (plan: BoxPlan): readonly string[] => {
+  if (plan.users === "one") return []
+  const agent = `${BOX_UID}:${BOX_UID}`
+  const inRoot = (path: string) => `${ROOT}${path}`
+  const volumes = plan.binds.flatMap(({ isReadOnly }, index) =>
+    isReadOnly ? [] : [bindPath(index)],
+  )
+  return [
+    `if [ -O ${inRoot("/home/agent")} ]; then`,
+    line("rm", "-rf", ...["/root", "/etc/gitconfig"].map(inRoot)),
+    line("mkdir", "-m", "700", inRoot("/root")),
+    line("chown", "-hR", agent, ROOT),
+    line("chown", "-hR", "0:0", ...["/etc", STATE].map(inRoot)),
+    "fi",
+    line("chown", "0:0", ...fixedFolders(plan).map(inRoot)),
+    ...volumes.map((path) => `[ ! -O ${path} ] || ${line("chown", "-hR", agent, path)}`),
+  ]
 }
 
 const pastaCommand = (network: BoxNetwork): readonly string[] => {
@@ -245,6 +318,7 @@ const pastaCommand = (network: BoxNetwork): readonly string[] => {
 
 interface Pipes {
   readonly born: string
+  readonly mapped: string
   readonly ready: string
 }
 
@@ -254,51 +328,86 @@ export const readyPipeOf = ({ mounts }: Pick<BoxPlan, "mounts">): string =>
 
 const pipesOf = (plan: BoxPlan): Pipes => {
   const folder = plan.becomes === undefined ? plan.disk : `${MOUNTS}/disk`
-  return { born: `${folder}/born`, ready: `${folder}/${readyPipeOf(plan)}` }
+  return {
+    born: `${folder}/born`,
+    mapped: `${folder}/mapped`,
+    ready: `${folder}/${readyPipeOf(plan)}`,
+  }
+}
+
+const asUser = (user: number): readonly string[] => [
+  "setpriv",
+  "--reuid",
+  String(user),
+  "--regid",
+  String(user),
+  "--clear-groups",
+]
+
+/** The agent's user on this machine: the one after the runner's. */
+const mapScript = (runner: number, mapped: string): string => {
+  const map = `'0 ${runner} 1\\n${BOX_UID} ${runner + 1} 1\\n'`
+  return `printf ${map} >"/proc/$box/uid_map"; printf ${map} >"/proc/$box/gid_map"; echo >${quote(mapped)}`
 }
 
 /**
  * Starts pasta beside the sandbox: its own start takes longer than all of the sandbox's. It begins when the sandbox has its
- * network namespace (the pipe `born`), and bubblewrap starts the sandbox's program when pasta is ready (the pipe `ready`).
- * If one of the two ends, the other is ended.
+ * namespaces (the pipe `born`), and bubblewrap starts the sandbox's program when pasta is ready (the pipe `ready`). If one of the two
+ * ends, the other is ended. The users of a namespace with two of them are written in between (the pipe `mapped`).
  */
-const besidePasta = (network: BoxNetwork, { born, ready }: Pipes, inner: string): string =>
-  [
+const besideBox = (plan: BoxPlan, inner: string): string => {
+  const { network, becomes } = plan
+  const { born, mapped, ready } = pipesOf(plan)
+  const isRoot = writesMaps(plan) && becomes !== undefined
+  const as = isRoot ? asUser(becomes) : []
+  const beside = [
+    `read -r _ <${quote(born)}`,
+    ...(isRoot ? [mapScript(becomes, mapped)] : []),
+    ...(network ? [`exec ${line(...as, ...pastaCommand(network), "--pid", ready)} "$box"`] : []),
+  ].join("; ")
+  return [
     "set -e",
-    `[ -p ${quote(ready)} ] || ${line("mkfifo", "-m", "600", born, ready)}`,
+    ...[born, mapped, ready].map(
+      (pipe) => `[ -p ${quote(pipe)} ] || ${line(...as, "mkfifo", "-m", "600", pipe)}`,
+    ),
     `exec ${ARGUMENTS}<&0 </dev/null`,
     // With a trap, the end of either process ends the wait.
-    "trap : CHLD",
-    `${line(...namespaces, "--net", "--", "/bin/sh", "-c", inner)} & box=$!`,
-    `{ read -r _ <${quote(born)}; exec ${line(...pastaCommand(network), "--pid", ready)} "$box"; } ${ARGUMENTS}<&- & net=$!`,
+    ...(network ? ["trap : CHLD"] : []),
+    `${line(...as, ...namespacesOf(plan), ...(network ? ["--net"] : []), "--", "/bin/sh", "-c", inner)} & box=$!`,
+    `{ ${beside}; } ${ARGUMENTS}<&- & net=$!`,
     `exec ${ARGUMENTS}<&-`,
     'wait "$box" && code=0 || code=$?',
     'kill -KILL "$box" "$net" 2>/dev/null || :',
     `[ "$code" -ne ${128 + SIGCHLD} ] || wait "$box" || code=$?`,
     'exit "$code"',
   ].join("\n")
+}
 
 /** The command of the launcher. Its standard input is the text of `boxArguments`. */
 export const launchCommand = (plan: BoxPlan): readonly string[] => {
   const { network } = plan
   const isRoot = plan.becomes !== undefined
   const pipes = pipesOf(plan)
+  const isBeside = network !== undefined || writesMaps(plan)
   const inner = [
     "set -e",
-    ...(network ? [`echo >${quote(pipes.born)}`] : [`exec ${ARGUMENTS}<&0 </dev/null`]),
+    ...(isBeside ? [`echo >${quote(pipes.born)}`] : [`exec ${ARGUMENTS}<&0 </dev/null`]),
+    ...(writesMaps(plan) ? [`read -r _ <${quote(pipes.mapped)}`] : []),
     ...(isRoot ? [] : [layoutScript(plan)]),
     diskScript(plan),
     mountPointScript(plan),
+    ...ownerScript(plan),
+    // As `--disable-userns` of bubblewrap, which makes no user namespace here.
+    ...(plan.users === "two" ? ["echo 0 >/proc/sys/user/max_user_namespaces"] : []),
     ...(network ? [`exec ${READY}<>${quote(pipes.ready)}`] : []),
     `exec bwrap --args ${ARGUMENTS} -- ${line(...plan.command)}`,
   ].join("\n")
-  const start = network
-    ? ["/bin/sh", "-c", besidePasta(network, pipes, inner)]
-    : [...namespaces, "--", "/bin/sh", "-c", inner]
-  const { join } = plan
-  if (!isRoot)
+  const start = isBeside
+    ? ["/bin/sh", "-c", besideBox(plan, inner)]
+    : [...namespacesOf(plan), "--", "/bin/sh", "-c", inner]
+  const { join, becomes } = plan
+  if (becomes === undefined)
     return join === undefined ? start : ["/bin/sh", "-c", `${join} && exec "$@"`, "sh", ...start]
-  const user = String(plan.becomes)
   const outer = [
     "set -e",
     // The kernel takes up to 20 ms for it, so the mounts are made meanwhile.
@@ -313,21 +422,25 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
       : []),
     ...(network ? [line("mknod", "-m", "666", "/dev/net/tun", "c", "10", "200")] : []),
     'wait "$join"',
-    `exec ${line("setpriv", "--reuid", user, "--regid", user, "--clear-groups", ...start)}`,
+    `exec ${line(...(writesMaps(plan) ? [] : asUser(becomes)), ...start)}`,
   ].join("\n")
   return ["unshare", "--mount", "--propagation", "private", "--", "/bin/sh", "-c", outer]
 }
+
+const userArguments = (users: BoxUsers): readonly string[] =>
+  users === "one"
+    ? ["--unshare-user", "--disable-userns", "--uid", String(BOX_UID), "--gid", String(BOX_UID)]
+    : [
+        "--cap-drop",
+        "ALL",
+        ...runnerRights.flatMap((right) => ["--cap-add", `CAP_${right.toUpperCase()}`]),
+      ]
 
 /** The arguments of bubblewrap, each followed by a zero byte. They contain the environment, so they are not on a command line. */
 export const boxArguments = (plan: BoxPlan): string => {
   const environment = Object.entries(plan.environment)
   const words = [
-    "--unshare-user",
-    "--disable-userns",
-    "--uid",
-    String(BOX_UID),
-    "--gid",
-    String(BOX_UID),
+    ...userArguments(plan.users),
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",
@@ -350,6 +463,9 @@ export const boxArguments = (plan: BoxPlan): string => {
     "--ro-bind",
     HOSTS,
     HOSTS_FILE,
+    ...(plan.users === "two"
+      ? ["--ro-bind", PASSWD, "/etc/passwd", "--ro-bind", GROUP, "/etc/group"]
+      : []),
     ...etcFiles.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
     ...(plan.network?.dnsForward === undefined
       ? ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]

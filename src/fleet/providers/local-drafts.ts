@@ -25,12 +25,24 @@ const isLeft = (folder: string, name: string): boolean => {
   return changed !== undefined && Date.now() - changed > NAMELESS_MS
 }
 
+/** `within`: the command by which a user without root removes files of its subordinate users. */
+export const removeTree = (path: string, within: readonly string[] = []): void => {
+  const [program, ...rest] = within
+  if (program === undefined) {
+    rmSync(path, { recursive: true, force: true })
+    return
+  }
+  const command = [program, ...rest, "rm", "-rf", "--", path]
+  const { exitCode, stderr } = Bun.spawnSync(command, { env: { PATH: "/usr/bin:/bin" } })
+  if (exitCode !== 0) throw new Error(`${path} is not removed: ${stderr.toString().trim()}`)
+}
+
 /** Removes the drafts of processes that were killed. */
-export const removeLeftDrafts = (folder: string): void => {
+export const removeLeftDrafts = (folder: string, within: readonly string[] = []): void => {
   for (const name of readdirSync(folder)) {
     if (!isDraft(name) || !isLeft(folder, name)) continue
     try {
-      rmSync(join(folder, name), { recursive: true, force: true })
+      removeTree(join(folder, name), within)
     } catch {
       // The copy program of the killed process still writes: it is removed at the next occasion.
     }

@@ -17,19 +17,23 @@ import { freePort } from "../../lib/free-port.ts"
 import { imageEnvironment } from "../../settings/reaches.ts"
 import { withoutScreen } from "../core/shared-screen.ts"
 import {
+  asRootOfNamespace,
   BOX_UID,
   type BoxBind,
   boxArguments,
   type BoxPlan,
+  type BoxUsers,
   type DiskKind,
   exportScript,
   launchCommand,
   mountTableOf,
   readyPipeOf,
+  runnerRights,
 } from "./local-box.ts"
 import { execLocally } from "./local-exec.ts"
 import { openLayers, removeDisk } from "./local-layers.ts"
 import { writeMounts } from "./local-mounts.ts"
+import { removeTree } from "./local-drafts.ts"
 import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
 import { type Box, type BoxMode, missing } from "./local-record.ts"
 
@@ -39,6 +43,7 @@ export interface Isolation {
   readonly network: "own" | "shared"
   /** The user of this machine whose processes they are, if the fleet is root. */
   readonly becomes: number | undefined
+  readonly users: BoxUsers
 }
 
 export interface IsolatedModeOptions {
@@ -71,6 +76,8 @@ export interface IsolatedModeOptions {
 const WORKSPACE = "/workspace"
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const RESOLVER = "169.254.53.53"
+const variablesOfAgent = { HOME: "/home/agent", USER: "agent", LOGNAME: "agent" }
+const variablesOfRunner = { HOME: "/root", USER: "root", LOGNAME: "root", AGENT_USER: "agent" }
 const START_MS = 30_000
 const START_POLL_MS = 2
 const MOST_NAME = 250
@@ -110,7 +117,8 @@ const reasonIn = (file: string): string =>
 export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const { root, self, clock, isolation } = options
   const { becomes } = isolation
-  const layers = openLayers(join(root, "isolated"), becomes)
+  const within = becomes === undefined && isolation.users === "two" ? asRootOfNamespace : []
+  const layers = openLayers(join(root, "isolated"), becomes, within)
   const volumesFolder = join(root, "isolated", "volumes")
   mkdirSync(volumesFolder, { recursive: true, mode: 0o700 })
   const folderOf = (name: string) => join(root, "boxes", name)
@@ -133,9 +141,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     return {
       ...imageEnvironment(box.environment),
       PATH,
-      HOME: "/home/agent",
-      USER: "agent",
-      LOGNAME: "agent",
+      ...(isolation.users === "two" ? variablesOfRunner : variablesOfAgent),
       SHELL: "/bin/bash",
       ...options.variables,
       ...(box.proxyPort !== undefined && {
@@ -210,6 +216,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
             dnsForward: hasResolver ? RESOLVER : undefined,
           },
     becomes,
+    users: isolation.users,
     environment: environmentOf(box),
     cwd: WORKSPACE,
     command: [...self, "run"],
@@ -222,13 +229,21 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const initOf = (box: Box): number | undefined =>
     box.process && isAlive(box.process) ? namespaceInit(box.process.pid) : undefined
 
-  /** The command that runs another one in the namespaces of a sandbox, as its user. */
-  const enterCommand = (init: number): readonly string[] => {
+  /** Of the running sandbox: one that an earlier version has started is of one user. */
+  const usersOf = (init: number): BoxUsers =>
+    /^\s*0\s/.test(readFileSync(`/proc/${init}/uid_map`, "utf8")) ? "two" : "one"
+
+  /** The command that runs another one in the namespaces of a sandbox, as the agent's user or, where it is another, the runner's. */
+  const enterCommand = (init: number, users: BoxUsers, isRunner: boolean): readonly string[] => {
     const spaces = ["--user", "--mount", "--pid", "--ipc", "--uts"]
     const network = isolation.network === "own" ? ["--net"] : []
     const enter = ["nsenter", "--target", String(init), ...spaces, ...network]
-    if (becomes !== undefined)
-      return [...enter, "--setuid", String(BOX_UID), "--setgid", String(BOX_UID), "--"]
+    const as = (uid: number) => ["--setuid", String(uid), "--setgid", String(uid), "--"]
+    if (users === "two" && isRunner) {
+      const rights = ["-all", ...runnerRights.map((right) => `+${right}`)].join(",")
+      return [...enter, ...as(0), "setpriv", "--no-new-privs", "--bounding-set", rights]
+    }
+    if (users === "two" || becomes !== undefined) return [...enter, ...as(BOX_UID)]
     // Only the owner of the outer user namespace, in which bubblewrap runs, may enter the others.
     const outer = ["nsenter", "--target", String(parentOf(init)), "--user"]
     return [...outer, "--preserve-credentials", "--", ...enter, "--preserve-credentials", "--"]
@@ -303,21 +318,24 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       const init = initOf(box)
       if (init === undefined)
         return { is: "unknown", why: "the sandbox has no process that a command could join" }
+      const users = usersOf(init)
+      const isRunner = program === "sandpiper"
+      const own = users === "two" && isRunner ? variablesOfRunner : variablesOfAgent
       const script = '. /dev/stdin; cd "$1" && shift && exec "$@" </dev/null'
       return execLocally({
         argv: [
           ...prefix,
-          ...enterCommand(init),
+          ...enterCommand(init, users, isRunner),
           "/bin/sh",
           "-c",
           script,
           "sh",
           cwd ?? WORKSPACE,
-          ...(program === "sandpiper" ? [...self, ...rest] : [program, ...rest]),
+          ...(isRunner ? [...self, ...rest] : [program, ...rest]),
         ],
         cwd: "/",
         environment: { PATH },
-        input: exportScript({ ...commandEnvironmentOf(box), ...environment }),
+        input: exportScript({ ...commandEnvironmentOf(box), ...own, ...environment }),
         limit,
       })
     },
@@ -343,11 +361,11 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     },
     removeVolume: (name) => {
       const folder = volumeFolder(name)
-      if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+      if (folder !== undefined) removeTree(folder, within)
     },
     removeFiles: (box, others) => {
       killLaunchersOf(box)
-      removeDisk(diskOf(box.name))
+      removeDisk(diskOf(box.name), within)
       layers.collect(others.flatMap(layersOf))
     },
   }

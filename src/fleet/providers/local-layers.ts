@@ -17,8 +17,8 @@ import { join } from "node:path"
 import { z } from "zod"
 import { runCommand } from "../../lib/run-command.ts"
 import type { SnapshotInfo } from "./contract.ts"
-import { BOX_UID, type DiskKind, hostsText, systemDirectories } from "./local-box.ts"
-import { draftOf, isDraft, namelessDraftOf, removeLeftDrafts } from "./local-drafts.ts"
+import { type DiskKind, groupText, hostsText, passwdText, systemDirectories } from "./local-box.ts"
+import { draftOf, isDraft, namelessDraftOf, removeLeftDrafts, removeTree } from "./local-drafts.ts"
 import { replaceFile } from "../../lib/replace-file.ts"
 
 /** A snapshot on top of so many layers is a copy of all of them. */
@@ -85,8 +85,15 @@ const run = async (program: string, args: readonly string[], limit?: AbortSignal
 }
 
 /** Keeps owners, links, extended attributes and the marks of deleted files. Other mounts are left out. */
-const copyTree = (from: string, to: string, limit?: AbortSignal): Promise<void> =>
-  run("cp", ["-a", "-x", "--reflink=auto", `${from}/.`, to], limit)
+const copyTree = (
+  from: string,
+  to: string,
+  within: readonly string[],
+  limit?: AbortSignal,
+): Promise<void> => {
+  const [program, ...args] = [...within, "cp", "-a", "-x", "--reflink=auto", `${from}/.`, to]
+  return run(program, args, limit)
+}
 
 /** The empty directories of a root file system, and a user for the processes in it. */
 const writeBase = (folder: string): void => {
@@ -116,10 +123,9 @@ const writeBase = (folder: string): void => {
   // This machine's own are mounted on them.
   for (const name of systemDirectories)
     if (existsSync(`/${name}`)) mkdirSync(join(folder, name), { mode: 0o755 })
-  const user = `agent:x:${BOX_UID}:${BOX_UID}:agent:/home/agent:/bin/bash`
   const etc = {
-    passwd: `root:x:0:0:root:/root:/bin/sh\n${user}\nnobody:x:65534:65534:nobody:/:/bin/false\n`,
-    group: `root:x:0:\nagent:x:${BOX_UID}:\nnogroup:x:65534:\n`,
+    passwd: passwdText,
+    group: groupText,
     hosts: hostsText,
     hostname: "sandbox\n",
   }
@@ -133,18 +139,23 @@ export const createBase = async (folder: string, owner: number | undefined): Pro
 }
 
 /** The kernel's work directory has no permissions, which only root ignores. */
-export const removeDisk = (disk: string): void => {
+export const removeDisk = (disk: string, within: readonly string[] = []): void => {
   const inner = join(disk, "work", "work")
   if (existsSync(inner)) chmodSync(inner, 0o700)
-  rmSync(disk, { recursive: true, force: true })
+  removeTree(disk, within)
 }
 
-export const openLayers = (root: string, owner: number | undefined): Layers => {
+/** `within`: see `removeTree`. */
+export const openLayers = (
+  root: string,
+  owner: number | undefined,
+  within: readonly string[] = [],
+): Layers => {
   const layersFolder = join(root, "layers")
   const snapshotsFolder = join(root, "snapshots")
   for (const folder of [layersFolder, snapshotsFolder])
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-  removeLeftDrafts(layersFolder)
+  removeLeftDrafts(layersFolder, within)
   const layerPath = (id: string) => join(layersFolder, id)
   const snapshotFile = (id: string) => join(snapshotsFolder, `${id}.json`)
 
@@ -172,10 +183,9 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
       (name) => read(name.replace(/\.json$/, ""))?.layers ?? [],
     )
     const kept = new Set([BASE, ...used, ...named])
-    removeLeftDrafts(layersFolder)
+    removeLeftDrafts(layersFolder, within)
     for (const name of readdirSync(layersFolder))
-      if (!kept.has(name) && !isDraft(name))
-        rmSync(layerPath(name), { recursive: true, force: true })
+      if (!kept.has(name) && !isDraft(name)) removeTree(layerPath(name), within)
   }
 
   return {
@@ -187,7 +197,7 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
       const [only, ...more] = layers
       if (only === undefined || more.length > 0)
         throw new Error("the snapshot has layers, and this machine does not allow overlays")
-      await copyTree(layerPath(only), join(disk, "upper"))
+      await copyTree(layerPath(only), join(disk, "upper"), within)
       return []
     },
     pathsOf: (layers) => layers.map(layerPath),
@@ -195,16 +205,15 @@ export const openLayers = (root: string, owner: number | undefined): Layers => {
       if (read(id)) return
       const draft = draftOf(layerPath(id))
       // Left by a copy that was cut off.
-      for (const path of [namelessDraftOf(layerPath(id)), layerPath(id)])
-        rmSync(path, { recursive: true, force: true })
+      for (const path of [namelessDraftOf(layerPath(id)), layerPath(id)]) removeTree(path, within)
       const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
       makeFolder(draft)
       try {
         limit.throwIfAborted()
-        await copyTree(isFlat ? merged : join(disk, "upper"), draft, limit)
+        await copyTree(isFlat ? merged : join(disk, "upper"), draft, within, limit)
       } catch (error) {
         // The next attempt has another name, and a disk that was full would stay full.
-        rmSync(draft, { recursive: true, force: true })
+        removeTree(draft, within)
         throw error
       }
       renameSync(draft, layerPath(id))

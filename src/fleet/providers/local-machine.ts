@@ -2,12 +2,21 @@
  * What this machine allows for isolated sandboxes. Each part is tried with the command that starts a sandbox, so that the
  * result is a fact and not a guess from versions.
  */
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { chownSync, existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { boxArguments, type BoxPlan, type DiskKind, launchCommand } from "./local-box.ts"
+import {
+  asRootOfNamespace,
+  BOX_UID,
+  boxArguments,
+  type BoxPlan,
+  type BoxUsers,
+  type DiskKind,
+  launchCommand,
+} from "./local-box.ts"
 import { findCgroups } from "./local-cgroups.ts"
 import type { Isolation } from "./local-isolated.ts"
 import { createBase, removeDisk } from "./local-layers.ts"
+import { removeTree } from "./local-drafts.ts"
 import { writeMounts } from "./local-mounts.ts"
 import { killLaunchers, killTree } from "./local-processes.ts"
 
@@ -18,7 +27,7 @@ const TRY_MS = 10_000
 const needed = ["bwrap", "unshare", "nsenter", "mount"] as const
 
 export interface MachineFinding {
-  readonly part: "bubblewrap" | "overlay" | "pasta" | "cgroup"
+  readonly part: "bubblewrap" | "users" | "overlay" | "pasta" | "cgroup"
   readonly isThere: boolean
   readonly text: string
 }
@@ -33,11 +42,13 @@ export interface Machine {
 const tryBox = async (
   folder: string,
   becomes: number | undefined,
-  part: Pick<BoxPlan, "diskKind" | "network">,
+  part: Pick<BoxPlan, "diskKind" | "network" | "users">,
 ): Promise<string | undefined> => {
   const place = join(folder, crypto.randomUUID())
   const disk = join(place, "disk")
   const layer = join(place, "layer")
+  const uid = String(BOX_UID)
+  const within = becomes === undefined && part.users === "two" ? asRootOfNamespace : []
   try {
     const isCopy = part.diskKind === "copy"
     for (const path of [
@@ -58,7 +69,20 @@ const tryBox = async (
       becomes,
       environment: { PATH },
       cwd: "/",
-      command: ["/usr/bin/true"],
+      command:
+        part.users === "one"
+          ? ["/usr/bin/true"]
+          : [
+              "setpriv",
+              "--reuid",
+              uid,
+              "--regid",
+              uid,
+              "--clear-groups",
+              "test",
+              "-w",
+              "/workspace",
+            ],
       ...part,
     }
     writeMounts(plan)
@@ -79,9 +103,16 @@ const tryBox = async (
     return error instanceof Error ? error.message : String(error)
   } finally {
     killLaunchers(place)
-    removeDisk(disk)
-    rmSync(place, { recursive: true, force: true })
+    removeDisk(disk, within)
+    removeTree(place, within)
   }
+}
+
+/** Why this user has no namespace with subordinate users. Nothing is written before it is known: only such a namespace removes it. */
+const problemOfNamespace = (): string | undefined => {
+  const { exitCode, stderr } = Bun.spawnSync([...asRootOfNamespace, "true"], { env: { PATH } })
+  if (exitCode === 0) return undefined
+  return stderr.toString().trim().split("\n").at(-1)?.slice(0, 200) || `exit code ${exitCode}`
 }
 
 const cgroupFinding = (): MachineFinding => {
@@ -117,8 +148,12 @@ export const probeMachine = async (folder: string): Promise<Machine> => {
     }
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const ofTwo =
+    (isRoot ? undefined : problemOfNamespace()) ??
+    (await tryBox(folder, becomes, { diskKind: "copy", network: undefined, users: "two" }))
+  const users: BoxUsers = ofTwo === undefined ? "two" : "one"
   const attempt = (diskKind: DiskKind, network?: BoxPlan["network"]) =>
-    tryBox(folder, becomes, { diskKind, network })
+    tryBox(folder, becomes, { diskKind, network, users })
   const hasPasta = Bun.which("pasta", { PATH }) !== null
   const [plain, overlay, network] = await Promise.all([
     attempt("copy"),
@@ -135,6 +170,9 @@ export const probeMachine = async (folder: string): Promise<Machine> => {
         cgroup,
       ],
     }
+  const hint = isRoot
+    ? ""
+    : "; install newuidmap (package uidmap) and give this user 65,536 ids in /etc/subuid and /etc/subgid"
   const fuse =
     overlay === undefined || Bun.which("fuse-overlayfs", { PATH }) === null
       ? "fuse-overlayfs is not installed"
@@ -146,12 +184,20 @@ export const probeMachine = async (folder: string): Promise<Machine> => {
     copy: `refused (${overlay}; ${fuse}): disks are copied`,
   }
   return {
-    isolation: { disk, network: network === undefined ? "own" : "shared", becomes },
+    isolation: { disk, network: network === undefined ? "own" : "shared", becomes, users },
     findings: [
       {
         part: "bubblewrap",
         isThere: true,
-        text: `as ${isRoot ? `user ${becomes}` : "this user"}; runner and agent are one user in it`,
+        text: `as ${isRoot ? `user ${becomes}` : "this user"}`,
+      },
+      {
+        part: "users",
+        isThere: users === "two",
+        text:
+          users === "two"
+            ? "the agent is a user of its own in a sandbox"
+            : `${ofTwo}: runner and agent are one user in a sandbox, and the agent can read and change the runner's state${hint}`,
       },
       { part: "overlay", isThere: disk !== "copy", text: diskTexts[disk] },
       {

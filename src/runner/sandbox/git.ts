@@ -3,6 +3,7 @@
  * command waits for a lock or for a password.
  */
 import type { Clock } from "../../lib/clock.ts"
+import { type GitSetting, gitSettings } from "../../lib/git-settings.ts"
 import { runCommand } from "../../lib/run-command.ts"
 
 export interface GitOptions {
@@ -27,16 +28,20 @@ export type Git = (args: readonly string[], run?: GitRun) => Promise<string>
 
 const TIMEOUT_MS = 20_000
 const MAX_OUTPUT = 8 * 1024 * 1024
-const harmless = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false"]
+const harmless: readonly GitSetting[] = [
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", "/dev/null"],
+  ["core.quotePath", "false"],
+]
 
 export const createGit =
   ({ workDir, environment, user, clock }: GitOptions): Git =>
   async (args, { input, maxOutput = MAX_OUTPUT, accept = [0] } = {}) => {
-    const settings = harmless.flatMap((setting) => ["-c", setting])
-    const result = await runCommand("git", [...settings, ...args], {
+    const result = await runCommand("git", args, {
       cwd: workDir,
       env: {
         ...environment,
+        ...gitSettings(harmless, environment),
         ...(user && { HOME: user.home }),
         GIT_OPTIONAL_LOCKS: "0",
         GIT_TERMINAL_PROMPT: "0",

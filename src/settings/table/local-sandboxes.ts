@@ -29,13 +29,13 @@ export const localSandboxSettings = {
   sandboxMemoryMiB: {
     env: "SANDBOX_MEMORY_MIB",
     reaches: [],
-    doc: "memory of a sandbox in MiB; no limit if it is not set",
+    doc: "memory of a sandbox in MiB; not set: half of the machine for isolated local ones, no limit elsewhere",
     schema: whole(1024 * 1024),
   },
   sandboxPids: {
     env: "SANDBOX_PIDS",
     reaches: [],
-    doc: "processes and threads of a sandbox; no limit if it is not set",
+    doc: "processes and threads of a sandbox; not set: 512 and 256 a core for isolated local ones, no limit elsewhere",
     schema: whole(1_000_000),
   },
   sandboxCpus: {

@@ -19,6 +19,7 @@ const plan: BoxPlan = {
   binds: [{ source: "/opt/tool", target: "/opt/tool", isDirectory: false, isReadOnly: true }],
   network: { inbound: [4001], outbound: [4002, 4003], isDirect: true },
   becomes: 1_700_000_000,
+  users: "one",
   environment: { RUNNER_TOKEN: "secret-token", LD_PRELOAD: "/workspace/evil.so" },
   cwd: "/workspace",
   command: ["/opt/tool", "run"],
@@ -44,6 +45,24 @@ describe("the start of an isolated sandbox", () => {
     const command = launchCommand({ ...plan, becomes: undefined })
     expect(command.join(" ")).toContain("exec pasta")
     expect(command.join(" ")).not.toContain("setpriv")
+  })
+
+  test("as root, the two users of a sandbox are written before pasta runs and before its disk is mounted", () => {
+    const script = launchCommand({ ...plan, users: "two" }).at(-1) ?? ""
+    expect(script).toContain("0 1700000000 1\\n1000 1700000001 1\\n")
+    const order = ["--keep-caps", "mapped", "overlay", "max_user_namespaces", "bwrap --args 3"]
+    const places = order.map((word) => script.indexOf(word))
+    expect(places).not.toContain(-1)
+    expect(script.indexOf("/uid_map")).toBeLessThan(script.lastIndexOf("exec setpriv"))
+  })
+
+  test("a runner of its own user has no right to mount or to change the network", () => {
+    const words = boxArguments({ ...plan, users: "two" }).split("\0")
+    const rights = words.filter((_, at) => words[at - 1] === "--cap-add")
+    expect(words).toContain("--cap-drop")
+    expect(rights).not.toContain("CAP_SYS_ADMIN")
+    expect(rights).not.toContain("CAP_NET_ADMIN")
+    expect(words).not.toContain("--unshare-user")
   })
 
   test("paths with quotes stay one word of the script", () => {

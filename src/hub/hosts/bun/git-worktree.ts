@@ -3,6 +3,7 @@
  * hooks and without the hub's environment.
  */
 import { join } from "node:path"
+import { gitSettings } from "../../../lib/git-settings.ts"
 import { runCommand } from "../../../lib/run-command.ts"
 
 export interface WorktreeOptions {
@@ -26,13 +27,16 @@ export interface Worktrees {
 }
 
 const GIT_MS = 60_000
-const SAFE = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
+const SAFE = gitSettings([
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+])
 
 export const createWorktrees = ({ workDir, path, user, home }: WorktreeOptions): Worktrees => {
   const git = async (...args: readonly string[]) => {
-    const { exitCode, stdout, stderr } = await runCommand("git", [...SAFE, ...args], {
+    const { exitCode, stdout, stderr } = await runCommand("git", args, {
       cwd: workDir,
-      env: { PATH: path, HOME: user?.home ?? home, LC_ALL: "C", GIT_TERMINAL_PROMPT: "0" },
+      env: { ...SAFE, PATH: path, HOME: user?.home ?? home, LC_ALL: "C", GIT_TERMINAL_PROMPT: "0" },
       timeoutMs: GIT_MS,
       user,
     })

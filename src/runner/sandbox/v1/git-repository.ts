@@ -3,6 +3,7 @@
  * work tree and the git directory stay below the workspace.
  */
 import { opendir } from "node:fs/promises"
+import { type GitSetting, gitSettings } from "../../../lib/git-settings.ts"
 import { runCommand } from "../../../lib/run-command.ts"
 import { isBelow, type HeldDirectory } from "../../../lib/untrusted-files.ts"
 import type { Files } from "./files.ts"
@@ -24,17 +25,17 @@ const TIMEOUT_MS = 20_000
 const MAX_OUTPUT = 8 * 1024 * 1024
 
 /** Settings of a repository that would start a program, and those that lead it to other places. */
-const harmless = [
-  "core.fsmonitor=false",
-  "core.hooksPath=/dev/null",
-  "core.quotePath=false",
-  "core.pager=cat",
-  "core.attributesFile=/dev/null",
-  "diff.external=",
-  "log.showSignature=false",
-  "submodule.recurse=false",
-  "protocol.allow=never",
-].flatMap((setting) => ["-c", setting])
+const harmless: readonly GitSetting[] = [
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", "/dev/null"],
+  ["core.quotePath", "false"],
+  ["core.pager", "cat"],
+  ["core.attributesFile", "/dev/null"],
+  ["diff.external", ""],
+  ["log.showSignature", "false"],
+  ["submodule.recurse", "false"],
+  ["protocol.allow", "never"],
+]
 
 /** Below the workspace, without following links, and not inside another repository's `.git` or `node_modules`. */
 export const findRepositories = async (files: Files): Promise<readonly FoundRepository[]> => {
@@ -97,16 +98,17 @@ const createRunGit =
   (
     { self }: HeldDirectory,
     environment: Readonly<Record<string, string>>,
-    settings: readonly string[],
+    settings: readonly GitSetting[],
   ): RunGit =>
   async (args, maxOutput = MAX_OUTPUT) => {
-    const result = await runCommand("git", ["--no-pager", ...harmless, ...settings, ...args], {
+    const result = await runCommand("git", ["--no-pager", ...args], {
       // The child resolves its directory itself, and `/proc/self` would be the child.
       cwd: self.replace("/proc/self/", `/proc/${process.pid}/`),
       env: {
         PATH: environment["PATH"],
         HOME: "/",
         LC_ALL: "C",
+        ...gitSettings([...harmless, ...settings]),
         GIT_CONFIG_NOSYSTEM: "1",
         GIT_CONFIG_GLOBAL: "/dev/null",
         GIT_OPTIONAL_LOCKS: "0",
@@ -124,19 +126,15 @@ const createRunGit =
   }
 
 /** Filters run programs for the files that a repository's attributes name; each is replaced by an empty one. */
-const withoutFilters = async (git: RunGit): Promise<readonly string[]> => {
+const withoutFilters = async (git: RunGit): Promise<readonly GitSetting[]> => {
   const listed = await git(["config", "--null", "--name-only", "--list"])
   const names = new Set(
-    listed.split("\0").flatMap((key) => /^filter\.(.+)\.[^.]+$/s.exec(key)?.[1] ?? []),
+    listed.split("\0").flatMap((key) => /^filter\.(.*)\.[^.]+$/s.exec(key)?.[1] ?? []),
   )
-  return [...names].flatMap((name) => [
-    "-c",
-    `filter.${name}.clean=`,
-    "-c",
-    `filter.${name}.smudge=`,
-    "-c",
-    `filter.${name}.process=`,
-    "-c",
-    `filter.${name}.required=false`,
+  return [...names].flatMap((name): readonly GitSetting[] => [
+    [`filter.${name}.clean`, ""],
+    [`filter.${name}.smudge`, ""],
+    [`filter.${name}.process`, ""],
+    [`filter.${name}.required`, "false"],
   ])
 }

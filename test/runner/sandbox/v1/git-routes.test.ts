@@ -1,7 +1,7 @@
 /** `/api/git` over the gateway: real repositories, and repositories whose settings try to run programs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { chmod, rm, writeFile } from "node:fs/promises"
+import { chmod, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
 import { API_TOKEN, makeToken } from "../../gateway/kit.ts"
@@ -137,6 +137,40 @@ test("paths and ids that lead out of the workspace are refused", async () => {
 })
 
 describe("a hostile repository", () => {
+  test("cannot run a program by a filter, whatever the filter's name is", async () => {
+    const trap = join(stage.root, "filter-trap.sh")
+    const sprung = join(stage.root, "filter-sprung")
+    const config = join(repository, ".git/config")
+    const attributes = join(repository, ".gitattributes")
+    await writeFile(trap, `#!/bin/sh\ntouch ${sprung}\ncat\n`)
+    await chmod(trap, 0o755)
+    const before = await readFile(config, "utf8")
+    const names = ["a=b", "=", "a.b", ".a=b.c=", "ä=ö", "-c", "a.clean", "A=b", "a=b.clean=", ""]
+    for (const name of names) {
+      const section = [
+        `[filter "${name}"]`,
+        `clean = ${trap}`,
+        `process = ${trap}`,
+        "required = true",
+      ]
+      const others = [
+        '[filter "with = space"]',
+        `clean = ${trap}`,
+        "[credential]",
+        `helper = !${trap}`,
+      ]
+      await writeFile(config, `${before}\n${[...section, ...others].join("\n")}\n`)
+      await writeFile(attributes, `* filter=${name}\n`)
+      await writeFile(join(repository, "a.txt"), `changed for ${name}\n`)
+      await give()
+      for (const what of ["status", "diff", "log", "branches"])
+        expect([name, what, (await ask(what)).status]).toEqual([name, what, 200])
+      expect([name, existsSync(sprung)]).toEqual([name, false])
+    }
+    await writeFile(config, before)
+    await rm(attributes)
+  })
+
   test("cannot run a program by its settings, hooks, attributes or submodules", async () => {
     const trap = join(stage.root, "trap.sh")
     const sprung = join(stage.root, "sprung")
