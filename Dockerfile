@@ -4,8 +4,8 @@
 #   docker build -t sandpiper . --build-arg NPM_CONFIG_REGISTRY="$(npm config get registry)" \
 #     --build-arg IMAGE_BUILD_VERSION="$(scripts/image-version)"
 
-# Every version in one place. test/image/pins.test.ts compares them with package.json. code-server and agent-browser
-# determine the version of Node.
+# Every version in one place; the programs of npm have theirs, with a checksum of every package, in the lock files of image/.
+# test/image/pins.test.ts compares them with package.json. code-server and agent-browser determine the version of Node.
 # A tag can be replaced: releases build with DEBIAN_DIGEST=@sha256:..., the digest that the registry gives for it.
 ARG DEBIAN=debian:bookworm-slim
 ARG DEBIAN_DIGEST=
@@ -14,10 +14,6 @@ ARG NODE_SHA256_AMD64=61ecf27ad70afee991b671c28561eb497028294a67d132f9bbaac9ad73
 ARG NODE_SHA256_ARM64=fba3076c16d21e5d814577436bdcb782b9b66bed09c6fa8278298e8933288bbb
 ARG NPM_VERSION=10.9.9
 ARG NPM_SHA256=c80bd097147cce32e31010b791bab8c71a26a5e10668210ec9d2e7f4c7cea2a1
-ARG BUN_VERSION=1.4.4
-ARG OPENCODE_VERSION=1.18.33
-ARG AGENT_BROWSER_VERSION=0.41.0
-ARG CODE_SERVER_VERSION=4.139.1
 ARG TTYD_VERSION=1.7.7
 ARG TTYD_SHA256_AMD64=8a217c968aba172e0dbf3f34447218dc015bc4d5e59bf51db2f2cd12b7be4f55
 ARG TTYD_SHA256_ARM64=b38acadd89d1d396a0f5649aa52c539edbad07f4bc7348b27b4f4b7219dd4165
@@ -35,9 +31,9 @@ RUN apt-get update \
       ripgrep sudo unzip wget xz-utils \
  && rm -rf /var/lib/apt/lists/*
 
-# 2. Node and npm, 3. Bun: from the npm registry, by version and checksum.
+# 2. Node and npm: from the npm registry, by version and checksum.
 FROM system AS node
-ARG NODE_VERSION NODE_SHA256_AMD64 NODE_SHA256_ARM64 NPM_VERSION NPM_SHA256 BUN_VERSION TARGETARCH=amd64
+ARG NODE_VERSION NODE_SHA256_AMD64 NODE_SHA256_ARM64 NPM_VERSION NPM_SHA256 TARGETARCH=amd64
 # The builder chooses the registry, which may be a mirror.
 ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
@@ -57,33 +53,36 @@ RUN set -eu; cd /tmp; \
     ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm; \
     ln -s ../lib/node_modules/npm/bin/npx-cli.js /usr/local/bin/npx; \
     rm node.tgz npm.tgz; node --version; npm --version
-RUN npm install --global --no-fund --no-audit "bun@$BUN_VERSION" && bun --version && rm -rf /root/.npm
 
-# 4. OpenCode and agent-browser. They use the browser of the system, so none is downloaded.
+# 3. Bun, 4. OpenCode and agent-browser. They use the browser of the system, so none is downloaded.
 FROM node AS agent
-ARG OPENCODE_VERSION AGENT_BROWSER_VERSION NPM_CONFIG_REGISTRY
+ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
-RUN npm install --global --no-fund --no-audit \
-      "opencode-ai@$OPENCODE_VERSION" "agent-browser@$AGENT_BROWSER_VERSION" \
- && opencode --version && rm -rf /root/.npm
+COPY image/agent/ /usr/local/lib/agent/
+RUN npm ci --prefix /usr/local/lib/agent --no-fund --no-audit \
+ && for name in bun bunx opencode agent-browser; do \
+      ln -s "../lib/agent/node_modules/.bin/$name" "/usr/local/bin/$name" || exit 1; \
+    done \
+ && bun --version && opencode --version && rm -rf /root/.npm
 
 # 5. code-server is built in its own stage and copied without its compilers. 6. ttyd is one file. A program that cannot be
 # built or fetched is recorded in /usr/share/sandpiper/missing and left out; `slim` accepts that, `full` fails.
 FROM node AS code-server
-ARG CODE_SERVER_VERSION NPM_CONFIG_REGISTRY
+ARG NPM_CONFIG_REGISTRY
 ARG CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS
 ARG WITH_CODE_SERVER=yes
-RUN mkdir -p /out/usr/local/lib/code-server /out/usr/local/bin /out/usr/share/sandpiper/missing; \
+COPY image/code-server/ /out/usr/local/lib/code-server/
+RUN mkdir -p /out/usr/local/bin /out/usr/share/sandpiper/missing; \
     if [ "$WITH_CODE_SERVER" = yes ] && apt-get update \
       && apt-get install -y --no-install-recommends \
            libkrb5-dev libsecret-1-dev libx11-dev libxkbfile-dev pkg-config \
-      && npm_config_nodedir=/usr/local npm_config_unsafe_perm=true npm install --prefix /out/usr/local/lib/code-server \
-           --no-fund --no-audit "code-server@$CODE_SERVER_VERSION"; \
+      && npm_config_nodedir=/usr/local npm_config_unsafe_perm=true npm ci --prefix /out/usr/local/lib/code-server \
+           --no-fund --no-audit; \
     then \
       ln -s ../lib/code-server/node_modules/.bin/code-server /out/usr/local/bin/code-server; \
     else \
       rm -rf /out/usr/local/lib/code-server; \
-      echo "code-server $CODE_SERVER_VERSION was not built" > /out/usr/share/sandpiper/missing/code-server; \
+      echo "code-server was not built" > /out/usr/share/sandpiper/missing/code-server; \
     fi
 
 FROM system AS ttyd

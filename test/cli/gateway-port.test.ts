@@ -39,11 +39,24 @@ test("an up gets any port while another program listens on the default one", asy
 test("the next up of a place gets the port of the last one, and another port while that one is taken", async () => {
   const last = freePort()
   writeFileSync(join(folder, "last"), `${last}\n`)
-  expect((await choose(freePort(), "last-port", "last")).port).toBe(last)
+  const first = await choose(freePort(), "last-port", "last")
+  expect(first.port).toBe(last)
+  first.release()
   const server = Bun.serve({ hostname: "127.0.0.1", port: last, fetch: () => new Response() })
   const chosen = await choose(freePort(), "last-port", "last")
   await server.stop(true)
   expect(chosen.port).toBe(0)
+})
+
+test("two ups whose places had the same last port do not both get it when they start together", async () => {
+  const last = freePort()
+  for (const file of ["one", "other"]) writeFileSync(join(folder, file), `${last}\n`)
+  const [first, second] = await Promise.all(
+    ["one", "other"].map((file) => choose(freePort(), "same-last", file)),
+  )
+  expect(new Set([first?.port, second?.port])).toEqual(new Set([0, last]))
+  first?.release()
+  second?.release()
 })
 
 test("a port that the user gives is taken as it is", async () => {

@@ -1,7 +1,7 @@
 /**
  * Finds races: `npm run test:repeat -- [--times 20] [--load 2] [--suite test] [--seed N] [--workers N] [files]` runs test files again
  * and again, in a shuffled order, with 1 to 4 workers, with a lower priority or not, beside busy loops of the processor and the
- * disk or not. It prints for each failed test how often it failed and its first message.
+ * disk or not; few files run in copies side by side. It prints for each failed test how often it failed and its first message.
  */
 import { loadavg } from "node:os"
 import { parseArgs } from "node:util"
@@ -33,10 +33,12 @@ const repeat = async (suite: Suite): Promise<number> => {
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
   const times = Number(values.times)
   const load = Number(values.load)
-  const together = filesMatching(suite.together)
-  const files = [...together, ...filesMatching(suite.alone ?? [])].filter(isNamedBy(positionals))
+  const named = (patterns: readonly string[]) =>
+    filesMatching(patterns).filter(isNamedBy(positionals))
+  const together = named(suite.together)
+  const alone = named(suite.alone ?? [])
   const failures = new Map<string, Failure>()
-  print(`seed ${seed}: ${files.length} files, ${times} rounds, load ${load}`)
+  print(`seed ${seed}: ${together.length + alone.length} files, ${times} rounds, load ${load}`)
 
   const runRound = async (round: Round): Promise<void> => {
     const from = performance.now()
@@ -48,6 +50,7 @@ const repeat = async (suite: Suite): Promise<number> => {
       for (const { file, name, message } of failedTests([result])) {
         const key = `${file}: ${name}`
         const known = failures.get(key)
+        if (known?.rounds.includes(round.number)) continue
         if (known) known.rounds.push(round.number)
         else {
           failures.set(key, { name: key, rounds: [round.number], message })
@@ -78,7 +81,7 @@ const repeat = async (suite: Suite): Promise<number> => {
   }
 
   let clean = 0
-  for (const round of planRounds(files, { times, load, seed })) {
+  for (const round of planRounds({ together, alone }, { times, load, seed })) {
     const before = [...failures.values()].reduce((sum, { rounds }) => sum + rounds.length, 0)
     await runRound(round)
     const after = [...failures.values()].reduce((sum, { rounds }) => sum + rounds.length, 0)

@@ -70,29 +70,38 @@ describe("flaky tests", () => {
 })
 
 describe("rounds of the race harness", () => {
-  const files = ["a", "b", "c", "d", "e"]
-  test("every round has every file once, one to four workers, and equal seeds give equal rounds", () => {
+  const files = ["a", "b", "c", "d", "e", "f"]
+  test("every round of many files has each of them once, one to four workers, and equal seeds give equal rounds", () => {
     fc.assert(
       fc.property(fc.integer(), fc.integer({ min: 1, max: 30 }), (seed, times) => {
-        const rounds = planRounds(files, { times, load: 2, seed })
+        const rounds = planRounds({ together: files, alone: [] }, { times, load: 2, seed })
         expect(rounds).toHaveLength(times)
         for (const round of rounds) {
           expect([...round.files].toSorted()).toEqual(files)
           expect([1, 2, 3, 4]).toContain(round.workers)
         }
-        expect(planRounds(files, { times, load: 2, seed })).toEqual(rounds)
+        expect(planRounds({ together: files, alone: [] }, { times, load: 2, seed })).toEqual(rounds)
       }),
     )
   })
   test("twenty rounds have every number of workers, both priorities, and rounds with and without load", () => {
-    const rounds = planRounds(files, { times: 20, load: 2, seed: 1 })
+    const rounds = planRounds({ together: files, alone: [] }, { times: 20, load: 2, seed: 1 })
     expect(new Set(rounds.map(({ workers }) => workers))).toEqual(new Set([1, 2, 3, 4]))
     expect(new Set(rounds.map(({ nice }) => nice)).size).toBe(2)
     expect(new Set(rounds.map(({ isLoaded }) => isLoaded)).size).toBe(2)
-    expect(planRounds(files, { times: 9, load: 0, seed: 1 }).some(({ isLoaded }) => isLoaded)).toBe(
-      false,
-    )
+    expect(
+      planRounds({ together: files, alone: [] }, { times: 9, load: 0, seed: 1 }).some(
+        ({ isLoaded }) => isLoaded,
+      ),
+    ).toBe(false)
   })
+})
+
+test("few files run in copies side by side, and files that run one at a time once", () => {
+  const rounds = planRounds({ together: ["a", "b"], alone: ["c"] }, { times: 20, load: 2, seed: 1 })
+  for (const { files } of rounds)
+    expect(files.toSorted()).toEqual(["a", "a", "a", "b", "b", "b", "c"])
+  expect(new Set(rounds.map(({ workers }) => workers))).toEqual(new Set([3, 4, 5, 6]))
 })
 
 test("words of the command line choose files by a part of their path", () => {

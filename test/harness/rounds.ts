@@ -1,9 +1,12 @@
-/** The rounds of `npm run test:repeat`: each has an order of the files, workers, a priority and a load, all decided by one seed. Pure. */
+/**
+ * The rounds of `npm run test:repeat`: each has an order of the files, workers, a priority and a load, all decided by one seed.
+ * Few files run in copies side by side: a single one, alone on the machine, meets few races. Pure.
+ */
 
 export interface Round {
   readonly number: number
   readonly files: readonly string[]
-  /** 1 to 4. */
+  /** 1 to 4; with few files 3 to 6. */
   readonly workers: number
   /** Added to the priority of the tests: the busy loops come first. */
   readonly nice: number
@@ -34,13 +37,26 @@ const shuffled = <Item>(items: readonly Item[], random: () => number): readonly 
   return result
 }
 
+/** With fewer files than this, each runs as often as it takes to reach it. */
+const MANY_FILES = 6
+
+const copiesOf = (files: readonly string[]): readonly string[] =>
+  files.length >= MANY_FILES
+    ? files
+    : files.flatMap((file) =>
+        Array.from({ length: Math.ceil(MANY_FILES / files.length) }, () => file),
+      )
+
+/** `alone`: files that run one at a time, so copies of them would only take longer. */
 export const planRounds = (
-  files: readonly string[],
+  { together, alone }: { readonly together: readonly string[]; readonly alone: readonly string[] },
   { times, load, seed }: { readonly times: number; readonly load: number; readonly seed: number },
 ): readonly Round[] => {
   const random = randomFrom(seed)
+  const files = [...copiesOf(together), ...alone]
+  const fewestWorkers = together.length < MANY_FILES ? 3 : 1
   return Array.from({ length: times }, (_, index) => {
-    const workers = 1 + Math.floor(random() * 4)
+    const workers = fewestWorkers + Math.floor(random() * 4)
     const isNice = random() < 0.5
     return {
       number: index + 1,

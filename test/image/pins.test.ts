@@ -1,4 +1,4 @@
-/** The versions pinned in the Dockerfile, the files that go into the image, and the hash over them. */
+/** The versions pinned in the Dockerfile and in the locks of its npm programs, the files that go into the image, and the hash over them. */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -10,9 +10,40 @@ const dockerfile = await readFile(join(repositoryRoot, "Dockerfile"), "utf8")
 const pin = (name: string): string | undefined =>
   new RegExp(`^ARG ${name}=(.+)$`, "m").exec(dockerfile)?.[1]
 
-test("the image pins the versions of OpenCode and Bun that the tests use", () => {
-  expect(pin("OPENCODE_VERSION")).toBe(manifest.dependencies["opencode-ai"])
-  expect(pin("BUN_VERSION")).toBe(manifest.devDependencies.bun)
+const programSets = ["agent", "code-server"]
+const jsonOf = async <Content>(path: string): Promise<Content> =>
+  JSON.parse(await readFile(join(repositoryRoot, path), "utf8")) as Content
+const dependenciesOf = async (set: string) =>
+  (
+    await jsonOf<{ readonly dependencies: Readonly<Record<string, string>> }>(
+      `image/${set}/package.json`,
+    )
+  ).dependencies
+
+test("the image pins the versions of OpenCode and Bun that the tests use", async () => {
+  expect(await dependenciesOf("agent")).toMatchObject({
+    "opencode-ai": manifest.dependencies["opencode-ai"],
+    bun: manifest.devDependencies.bun,
+  })
+})
+
+test("npm installs programs of the image only from a lock with a checksum of every package and no registry", async () => {
+  const installs = dockerfile.match(/\bnpm (?:install|i|add|ci|exec)\b|\bnpx --?\w+/g)
+  expect([...(installs ?? [])]).toEqual(programSets.map(() => "npm ci"))
+  for (const set of programSets) {
+    expect(dockerfile).toContain(`COPY image/${set}/ `)
+    const lock = await jsonOf<{
+      readonly packages: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+    }>(`image/${set}/package-lock.json`)
+    const { "": root, ...packages } = lock.packages
+    expect(root?.["dependencies"]).toEqual(await dependenciesOf(set))
+    for (const one of Object.values(packages)) {
+      expect(one["integrity"]).toMatch(/^sha512-/)
+      expect(one["resolved"]).toBeUndefined()
+    }
+    for (const version of Object.values(await dependenciesOf(set)))
+      expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+  }
 })
 
 test("the base image takes a digest, and the release builds with one", async () => {
@@ -33,7 +64,7 @@ test("the label of the image has the version of package.json", () => {
 
 test("every version is pinned exactly, once, before the first stage of the Dockerfile", () => {
   const head = dockerfile.slice(0, dockerfile.indexOf("\nFROM "))
-  for (const name of ["NODE", "NPM", "BUN", "OPENCODE", "AGENT_BROWSER", "CODE_SERVER", "TTYD"]) {
+  for (const name of ["NODE", "NPM", "TTYD"]) {
     expect(head).toMatch(new RegExp(`^ARG ${name}_VERSION=\\d+\\.\\d+\\.\\d+$`, "m"))
     expect(dockerfile.match(new RegExp(`${name}_VERSION=`, "g"))).toHaveLength(1)
   }
@@ -70,6 +101,7 @@ beforeAll(async () => {
     "tools",
     "skills",
     "opencode-config",
+    "image",
   ]
   const files = ["package.json", "bun.lock", "bunfig.toml", "tsconfig.json", "start.sh"]
   for (const name of [...names, ...files]) {

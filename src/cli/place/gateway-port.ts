@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { Settings } from "../../settings/settings.ts"
 import { probePort } from "../port-in-use.ts"
-import { type Lock, takeLock } from "./lock.ts"
+import { takeLock } from "./lock.ts"
 
 /** A directory in `base`. */
 export const GATEWAY_PORT_LOCK = "gateway-port"
@@ -17,7 +17,10 @@ export interface GatewayPort {
   readonly release: () => void
 }
 
-/** `base` is shared by all places: its lock keeps two `up` that start together from choosing the default port. */
+/**
+ * `base` is shared by all places: a lock for each port keeps two `up` that start together from choosing one port. It may be
+ * the default, or the last port of two places, of which the second ran while the first did not.
+ */
 export const chooseGatewayPort = async (
   settings: Settings,
   base: string,
@@ -29,8 +32,7 @@ export const chooseGatewayPort = async (
   const last = Number(await readFile(file, "utf8").catch(() => ""))
   const isStored = Number.isInteger(last) && last > 0 && last < 65_536
   const wanted = isStored ? last : gatewayPort
-  const lock: Lock | undefined =
-    wanted === gatewayPort ? takeLock(join(base, GATEWAY_PORT_LOCK)) : { release: () => {} }
+  const lock = takeLock(join(base, GATEWAY_PORT_LOCK, String(wanted)))
   if (lock && probePort(gatewayHost, wanted) === "free")
     return { port: wanted, release: lock.release }
   lock?.release()

@@ -377,7 +377,8 @@ const besideBox = (plan: BoxPlan, inner: string): string => {
     `{ ${beside}; } ${ARGUMENTS}<&- & net=$!`,
     `exec ${ARGUMENTS}<&-`,
     'wait "$box" && code=0 || code=$?',
-    'kill -KILL "$box" "$net" 2>/dev/null || :',
+    // The child of bubblewrap waits for the pipe `ready` and does not end with its parent there.
+    'kill -KILL $(cat "/proc/$box/task/$box/children" 2>/dev/null) "$box" "$net" 2>/dev/null || :',
     `[ "$code" -ne ${128 + SIGCHLD} ] || wait "$box" || code=$?`,
     'exit "$code"',
   ].join("\n")

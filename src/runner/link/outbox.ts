@@ -56,7 +56,8 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   let storedHeadSeq = headSeq
   /** Frames since the last commit: they may still be merged and cannot be sent yet. */
   let uncommitted: OutboundFrame[] = []
-  // Removed lines stay at the front of the array until copying it is worthwhile: a shift per frame costs O(n).
+  // The places of removed lines stay at the front of the array until copying it is worthwhile: a shift per frame costs
+  // O(n). Their text is dropped at once, since a line may have megabytes.
   let lines = [...loaded.lines]
   let removed = 0
   let bytes = sizeOf(lines)
@@ -74,6 +75,7 @@ export const createOutbox = ({ store, maxBytes, onStoreFailure }: OutboxOptions)
   const dropFront = (count: number) => {
     for (let index = removed; index < removed + count; index += 1)
       bytes -= lines[index]?.length ?? 0
+    lines.fill("", removed, removed + count)
     removed += count
     headSeq += count
     everSent = Math.max(0, everSent - count)

@@ -19,7 +19,10 @@ export interface ProxyRequest extends ForwardedRequest {
   readonly isolated: boolean
   /** Origins of pages that may show the backend in a frame; any page if there are none. */
   readonly framedBy?: readonly string[] | undefined
-  /** The backend keeps idle connections at least this long, so that any request may use one of them. */
+  /**
+   * The backend keeps idle connections at least this long, so that any request may use one of them. It also reads the
+   * body of every request, so that a connection may be kept after one.
+   */
   readonly keepsIdleMs?: number
   /** `down`: nothing listens on the port. `broken`: the backend's response is not valid HTTP. */
   readonly onFailure: (why: "down" | "broken") => void
@@ -85,8 +88,14 @@ const forwardOver = (
 
   const finishResponse = (leftOver: number) => {
     if (response === undefined) return
+    // A backend that did not read the body takes its bytes for the next request.
+    const isBodyRead = exchange.head.framing.kind === "none" || request.keepsIdleMs !== undefined
     const isReusable =
-      response.keepAlive && leftOver === 0 && isRequestSent && exchange.head.version === "1.1"
+      response.keepAlive &&
+      leftOver === 0 &&
+      isRequestSent &&
+      isBodyRead &&
+      exchange.head.version === "1.1"
     if (isReusable) dialer.keep(upstream)
     else stop()
     exchange.finish(response.framing.kind !== "until-close")

@@ -29,9 +29,12 @@ export interface Upstream {
 export interface Dialer {
   /** An idle connection of an earlier request, if there is one; with `mostMs` only one that was just used. */
   readonly reuse: (port: number, mostMs?: number) => Upstream | undefined
-  /** A new connection; `undefined` when nothing listens on the port. */
+  /**
+   * A new connection; `undefined` when nothing listens on the port. The idle ones are closed: a backend that serves one
+   * connection at a time would never answer the new one.
+   */
   readonly connect: (port: number) => Promise<Upstream | undefined>
-  /** Keeps a connection for the next request. */
+  /** Keeps a connection for the next request, unless another one waits for the first byte of its backend. */
   readonly keep: (upstream: Upstream) => void
   readonly isListening: (port: number) => Promise<boolean>
   readonly closeIdle: () => void
@@ -45,10 +48,13 @@ const HOSTS = ["127.0.0.1", "::1"]
 interface SocketData {
   listener: UpstreamListener | undefined
   writer: SocketWriter | undefined
+  /** The backend has sent its first byte, or the connection has ended. */
+  served: () => void
 }
 
 const handlers = {
   data: (socket: Socket<SocketData>, bytes: Buffer) => {
+    socket.data.served()
     if (socket.data.listener) socket.data.listener.data(bytes)
     else socket.terminate()
   },
@@ -56,7 +62,10 @@ const handlers = {
     if (socket.data.listener) socket.data.listener.end()
     else socket.end()
   },
-  close: (socket: Socket<SocketData>) => socket.data.listener?.closed(),
+  close: (socket: Socket<SocketData>) => {
+    socket.data.served()
+    socket.data.listener?.closed()
+  },
   error: (socket: Socket<SocketData>) => socket.terminate(),
   drain: (socket: Socket<SocketData>) => {
     if (socket.data.writer?.drain() === true) socket.data.listener?.drained()
@@ -70,12 +79,19 @@ export const createDialer = (
 ): Dialer => {
   const idle = new Map<number, Upstream[]>()
   const keptAt = new WeakMap<Upstream, number>()
+  /** Open connections on which the backend has not sent a byte. */
+  const unserved = new Map<number, Set<Upstream>>()
+
+  const serves = (upstream: Upstream) => {
+    const waiting = unserved.get(upstream.port)
+    if (waiting?.delete(upstream) === true && waiting.size === 0) unserved.delete(upstream.port)
+  }
 
   const connectTo = async (
     place: { readonly hostname: string } | { readonly unix: string },
     port: number,
   ): Promise<Upstream | undefined> => {
-    const data: SocketData = { listener: undefined, writer: undefined }
+    const data: SocketData = { listener: undefined, writer: undefined, served: () => {} }
     const options = { data, allowHalfOpen: true, socket: handlers }
     const connecting =
       "unix" in place
@@ -95,7 +111,10 @@ export const createDialer = (
         return undefined
       }
       socket.setNoDelay(true)
-      return upstreamOf(socket, data, port)
+      const upstream = upstreamOf(socket, data, port)
+      data.served = () => serves(upstream)
+      if (upstream.isOpen()) unserved.set(port, (unserved.get(port) ?? new Set()).add(upstream))
+      return upstream
     } catch {
       return undefined
     } finally {
@@ -119,6 +138,11 @@ export const createDialer = (
     else idle.set(upstream.port, waiting)
   }
 
+  const closeIdle = (port: number) => {
+    for (const upstream of idle.get(port) ?? []) upstream.close()
+    idle.delete(port)
+  }
+
   return {
     reuse: (port, mostMs = Number.POSITIVE_INFINITY) => {
       const waiting = idle.get(port)
@@ -131,10 +155,15 @@ export const createDialer = (
         if (upstream.isOpen()) return upstream
       }
     },
-    connect,
+    connect: (port) => {
+      closeIdle(port)
+      return connect(port)
+    },
     keep: (upstream) => {
+      serves(upstream)
       const waiting = idle.get(upstream.port) ?? []
-      if (!upstream.isOpen() || waiting.length >= MOST_IDLE) return upstream.close()
+      const isFull = waiting.length >= MOST_IDLE || unserved.has(upstream.port)
+      if (!upstream.isOpen() || isFull) return upstream.close()
       const drop = () => {
         upstream.close()
         forget(upstream)
@@ -151,8 +180,7 @@ export const createDialer = (
       return upstream !== undefined
     },
     closeIdle: () => {
-      for (const waiting of idle.values()) for (const upstream of waiting) upstream.close()
-      idle.clear()
+      for (const port of idle.keys()) closeIdle(port)
     },
   }
 }

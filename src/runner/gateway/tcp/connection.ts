@@ -143,9 +143,12 @@ export const createConnection = (options: ConnectionOptions): Connection => {
     current = undefined
     ended.isOpen = false
     last = ended.exchange
+    const { listener } = ended
+    // It may hold the body of the request, and the connection may stay idle for long.
+    ended.listener = undefined
     isTrusted ||= ended.exchange.isTrusted
     options.onRequestOver(ended.exchange)
-    return ended.listener
+    return listener
   }
 
   const createCurrent = (head: RequestHead, headBytes: number): Current => {
