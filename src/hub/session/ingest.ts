@@ -1,4 +1,5 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
+import { readWorkStatus } from "./activity.ts"
 import { z } from "zod"
 import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
@@ -203,9 +204,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       if (messageId !== undefined) values.setPublic(`agent:${channelKey(frame)}`, value)
       // A runner that does not send `ready` reports `idle` when it can take work, and another status while it starts.
       if (messageId === undefined || status === "idle") {
-        values.setPublic("agent", value)
         runnerConnection.update({ ready })
       }
+      values.setPublic("agent", status === "idle" ? (readWorkStatus(context) ?? value) : value)
     },
     "model-switched": (frame) =>
       values.setPublic(`model:${channelKey(frame)}`, {
