@@ -15,6 +15,8 @@ export interface Chat {
 export interface ConfiguredChats {
   readonly find: (type: string) => Chat | undefined
   readonly port: ChatServices
+  /** Services of which something is set, but not all that they need: they are off. */
+  readonly incomplete: readonly string[]
   /** Why nothing can be sent to channels of this type; `undefined` for a configured service and for other channel types. */
   readonly problemOf: (type: string) => string | undefined
 }
@@ -30,6 +32,12 @@ const required = {
   slack: ["SLACK_SIGNING_SECRET", "SLACK_BOT_TOKEN"],
   telegram: ["TELEGRAM_SECRET_TOKEN", "TELEGRAM_BOT_TOKEN"],
 } as const satisfies Readonly<Record<ChatType, readonly string[]>>
+
+/** The secrets of chat services that are set. */
+export const chatSecretsIn = (environment: ChatOptions["environment"]): readonly string[] =>
+  Object.values(required)
+    .flat()
+    .filter((name) => environment[name])
 
 /** A service without both of its secrets, or without a session, is off. */
 export const configureChats = ({
@@ -74,8 +82,12 @@ export const configureChats = ({
     const session = known && sessionOf(known)
     return adapter && session !== undefined ? { adapter, session } : undefined
   }
+  const isMeant = (type: ChatType) => missingSecrets(type).length < required[type].length
   return {
     find,
+    incomplete: types
+      .filter((type) => isMeant(type) && find(type) === undefined)
+      .map((type) => `/channels/${type} is off: set ${missing(type).join(" and ")}`),
     port: {
       maxTextLength: (type) => find(type)?.adapter.maxTextLength,
       wasSent: async (type, channelId, { id, image }) =>

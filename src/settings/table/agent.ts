@@ -126,7 +126,7 @@ export const agentSettings = {
   toolSet: {
     env: "SANDPIPER_TOOLS",
     flag: "tools",
-    doc: "tools that the model is offered: core, team or all; default of `up`: core with a local model, else team",
+    doc: "tools that the model is offered: core, team or all; default of `up` and `serve`: core with a local model, else team",
     schema: z.enum(["core", "team", "all"], { error: "must be core, team or all" }).optional(),
     fallback: ({ command }) => (command === "run" ? "all" : ""),
   },

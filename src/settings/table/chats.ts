@@ -1,4 +1,4 @@
-/** Settings of the chat services that the session agent of `up` talks to. A service without both secrets is off. */
+/** Settings of the chat services that the session agent of `up` or `serve` talks to. A service without both secrets is off. */
 import { someText, urlWith } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
@@ -21,7 +21,7 @@ export const chatSettings = {
   },
   slackSession: {
     env: "SLACK_SESSION",
-    doc: "session that takes Slack messages; default: the session of `up`",
+    doc: "session that takes Slack messages; `serve` needs it; default of `up`: its first session",
     schema: someText.optional(),
   },
   slackApiUrl: {
@@ -43,7 +43,7 @@ export const chatSettings = {
   },
   telegramSession: {
     env: "TELEGRAM_SESSION",
-    doc: "session that takes Telegram messages; default: the session of `up`",
+    doc: "session that takes Telegram messages; `serve` needs it; default of `up`: its first session",
     schema: someText.optional(),
   },
   telegramApiUrl: {
