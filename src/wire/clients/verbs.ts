@@ -162,9 +162,9 @@ const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(
 )
 
 /** Says what the client asked for, and what there is. Over HTTP the verb is in the path, over a WebSocket in `type`. */
-export const problemOfVerb = (verb: unknown, known: readonly string[]): string =>
-  typeof verb === "string"
-    ? `there is no verb ${JSON.stringify(verb.slice(0, 100))}: expected one of ${known.join(", ")}`
+export const problemOfVerb = (asked: unknown, known: readonly string[]): string =>
+  typeof asked === "string"
+    ? `there is no verb ${JSON.stringify(asked.slice(0, 100))}: expected one of ${known.join(", ")}`
     : `the message names no verb in \`type\`: expected one of ${known.join(", ")}`
 
 /** Checks a client's message. `problem` names the field and what is wrong with it. */
