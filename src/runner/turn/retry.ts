@@ -14,6 +14,8 @@ interface RetryStatus {
 
 /** OpenCode's own limit; its versions before 1.18.17 have none. */
 const MAX_RETRIES = 5
+/** No provider asks for this: the clocks of OpenCode and of the runner differ, and the timers of the turn decide. */
+const YEAR_MS = 365 * 86_400_000
 
 export const onRetry = (
   turn: Draft,
@@ -38,7 +40,7 @@ export const onRetry = (
 const limitOfRetries = (turn: Draft, attempt: number, wait: number): string | undefined => {
   if (turn.settings.observed === true) return undefined
   const { progress } = turn.settings.budgets
-  if (wait > progress)
+  if (wait > progress && wait < YEAR_MS)
     return `not retried: the provider asks to wait ${seconds(wait)}, longer than the ${seconds(progress)} that a turn may make no progress`
   return attempt > MAX_RETRIES ? `still no answer after ${MAX_RETRIES} retries` : undefined
 }
