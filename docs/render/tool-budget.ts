@@ -77,7 +77,7 @@ export const renderSets = (tools: Readonly<Record<string, Tool>>): string => {
   const head = ["set", "tools", "bytes", "tokens", "budget", "adds"]
   return `## Sets
 
-\`SANDPIPER_TOOLS\` (\`--tools\`) chooses what the model is offered. \`run\` uses \`all\`; \`up\` uses \`core\` with a model on a local
+\`SANDPIPER_TOOLS\` (\`--tools\`) chooses what the model is offered. \`run\` uses \`all\`; \`up\` and \`serve\` use \`core\` with a model on a local
 address and \`team\` otherwise. A session agent's config may turn single tools on and off.
 
 ${table(head, rows)}

@@ -1,4 +1,5 @@
 /** Prints a text once the agent of a session is ready: what the chat does, where there is no chat. */
+import { type AgentState, isAgentReady } from "./agent-ready.ts"
 import type { Clock } from "../lib/clock.ts"
 import { connectHub, type HubEvent } from "./hub-client.ts"
 
@@ -14,16 +15,15 @@ export interface AnnounceReadyOptions {
 export const announceReady = (options: AnnounceReadyOptions): (() => void) => {
   const { hub, session, clock } = options
   let isDone = false
-  const check = (agent: { readonly status?: string } | undefined) => {
-    if (agent?.status !== "idle" || isDone) return
+  const check = (agent: AgentState | undefined) => {
+    if (!isAgentReady(agent) || isDone) return
     isDone = true
     options.write(`${options.text()}\n`)
     client.close()
   }
   const onEvent = (event: HubEvent) => {
-    if (event.type === "snapshot") check((event["state"] as { agent?: { status?: string } }).agent)
-    if (event.type === "state" && event["name"] === "agent")
-      check(event["value"] as { status?: string })
+    if (event.type === "snapshot") check((event["state"] as { agent?: AgentState }).agent)
+    if (event.type === "state" && event["name"] === "agent") check(event["value"] as AgentState)
   }
   const client = connectHub({
     ...hub,

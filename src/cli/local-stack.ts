@@ -117,6 +117,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     config: settings,
     ...(page && { page }),
     pageFiles,
+    staysOpen: true,
     endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseProvider } from "../fleet/providers/choose.ts"
+import { chatSecretsIn, configureChats } from "../hub/adapters/configured-chats.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { systemClock, within } from "../lib/clock.ts"
 import { version } from "../lib/version.ts"
@@ -42,6 +43,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   const ignored = namesWithoutEffect(given.environment)
   if (ignored.length > 0)
     print(`No effect in \`serve\`, because each session has its own: ${ignored.join(", ")}\n`)
+  for (const line of chatsOff(given)) print(`${line}\n`)
   mkdirSync(join(stateDir, "fleet"), { recursive: true, mode: 0o700 })
   const lock = lockState(given)
   const models = await modelsOfStack(given)
@@ -178,6 +180,15 @@ export const serve: Command = async ({ settings: given, log }) => {
   await demo?.stop()
   lock?.release()
   return 0
+}
+
+/** The chat services that are set here without effect, and why. */
+const chatsOff = ({ environment, hubUrl }: Settings): readonly string[] => {
+  if (hubUrl === undefined) return configureChats({ environment, now: systemClock.now }).incomplete
+  const names = chatSecretsIn(environment)
+  return names.length === 0
+    ? []
+    : [`No effect in \`serve\` with HUB_URL, because the hub talks to chats: ${names.join(", ")}`]
 }
 
 /**

@@ -1,4 +1,5 @@
 /** A chat: what a person types is a prompt or the answer to a question; replies are shown as they stream in. */
+import { type AgentState, isAgentReady } from "./agent-ready.ts"
 import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import type { Clock } from "../lib/clock.ts"
@@ -128,8 +129,8 @@ export const startChat = (options: ChatOptions): Chat => {
               `  ${index + 1}. ${visibleText(label)}${description === undefined || description === label ? "" : view.dim(` - ${visibleText(description)}`)}`,
           ),
         ].join("\n")
-  const onReady = (agent: { status?: string } | undefined) => {
-    if (agent?.status !== "idle" || ready) return
+  const onReady = (agent: AgentState | undefined) => {
+    if (!isAgentReady(agent) || ready) return
     ready = true
     if (options.greeting) view.line(options.greeting())
     rest()
@@ -141,7 +142,7 @@ export const startChat = (options: ChatOptions): Chat => {
     view.show(event)
     switch (event.type) {
       case "snapshot": {
-        onReady((event["state"] as { agent?: { status?: string } }).agent)
+        onReady((event["state"] as { agent?: AgentState }).agent)
         for (const question of event["interactions"] as Question[]) onQuestion(question)
         return onQueue(event["queue"] as { id: string }[])
       }
@@ -160,9 +161,7 @@ export const startChat = (options: ChatOptions): Chat => {
         return
       }
       case "state":
-        return event["name"] === "agent"
-          ? onReady(event["value"] as { status?: string })
-          : undefined
+        return event["name"] === "agent" ? onReady(event["value"] as AgentState) : undefined
       default:
         return
     }

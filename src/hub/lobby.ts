@@ -3,6 +3,7 @@
  * with what it was sent, so a change of access needs no event of its own.
  */
 import type { ListedSession, LobbyEvent } from "../wire/clients/lobby.ts"
+import { problemOfVerb } from "../wire/clients/verbs.ts"
 import { parseLimitedJson } from "../wire/json-limits.ts"
 import { ACCESS_ENDED } from "./access/close-connections.ts"
 import { hasExpired, type Principal } from "./access/principal.ts"
@@ -98,7 +99,7 @@ export const createLobby = ({ list, now, later, failed }: LobbyPorts): Lobby => 
       if (!watcher) return
       const { type } = Object(parseLimitedJson(text)) as { readonly type?: unknown }
       if (type === "ping") return watcher.send('{"type":"pong"}')
-      if (type !== "subscribe") return watcher.send(NOT_KNOWN)
+      if (type !== "subscribe") return watcher.send(unknownVerb(type))
       if (!watcher.isSubscribed) watcher.onSubscribed?.()
       watcher.isSubscribed = true
       watcher.known = undefined
@@ -117,11 +118,12 @@ export const createLobby = ({ list, now, later, failed }: LobbyPorts): Lobby => 
   }
 }
 
-const NOT_KNOWN = JSON.stringify({
-  type: "reply",
-  ok: false,
-  error: { code: "bad-request", message: "type: expected one of subscribe, ping" },
-})
+const unknownVerb = (verb: unknown): string =>
+  JSON.stringify({
+    type: "reply",
+    ok: false,
+    error: { code: "bad-request", message: problemOfVerb(verb, ["subscribe", "ping"]) },
+  })
 
 /** The events that turn the known list into the present one. */
 const differenceOf = (

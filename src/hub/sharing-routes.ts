@@ -3,7 +3,7 @@ import { z } from "zod"
 import { budgetSchema } from "./access/budgets.ts"
 import { parseDestination } from "./access/gateway-links.ts"
 import type { HostedSession, Sender } from "./access/guarded-clients.ts"
-import { openLink } from "./access/open-link.ts"
+import { makeControlToken, openLink } from "./access/open-link.ts"
 import { isIdentifier, roles } from "./access/ownership.ts"
 import { nameOf } from "./access/principal.ts"
 import type { HttpApiHost } from "./http-api.ts"
@@ -12,6 +12,7 @@ import type { Route, SharingRoute } from "./session/routes.ts"
 
 const sharing: Readonly<Record<SharingRoute["to"], true>> = {
   links: true,
+  "control-tokens": true,
   "members-list": true,
   "members-set": true,
   "members-remove": true,
@@ -87,6 +88,12 @@ export const handleSharingRoute = async (
     }
     case "links":
       return makeLink(host, hosted, request, by)
+    case "control-tokens": {
+      const made = await makeControlToken(host, hosted)
+      return made.ok
+        ? Response.json(made, { status: 201, headers: { "cache-control": "no-store" } })
+        : errorResponse(refusalStatuses[made.code], made.message)
+    }
   }
 }
 

@@ -29,6 +29,8 @@ export interface DaemonOptions {
   readonly pageFiles?: PageFiles | undefined
   /** Model endpoints with their models; the default is what the environment names. */
   readonly endpoints?: readonly Endpoint[]
+  /** `complete_session` ends the conversations and not the runner, as in the first session of `up`. */
+  readonly staysOpen?: boolean
   /** Which addresses attachments may be fetched from; by default none of this machine. */
   readonly mayFetch?: MayFetch
   /** When an OpenCode that does not respond counts as hung; the default is about half a minute. */

@@ -43,6 +43,8 @@ const CLOSE_MS = 500
 const CHANGES_WAIT_MS = 10_000
 const API_TOKEN_FACT = "agent.api-token"
 
+const COMPLETE_MS = 500
+
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
   const db = openStateDb(config.stateDir)
@@ -267,7 +269,18 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         page: options.page,
         terminals,
         terminal: options.pageFiles && { terminals, files: options.pageFiles },
-        onCompleted: () => done.resolve({ code: 0, why: "the agent completed the session" }),
+        onCompleted: () => {
+          if (options.staysOpen !== true)
+            // Delayed, so that the tool call gets its response and the turn ends with it.
+            return void clock.after(COMPLETE_MS, () =>
+              done.resolve({ code: 0, why: "the agent completed the session" }),
+            )
+          channels
+            .startAfresh()
+            .catch((error: unknown) =>
+              log.warn("session.not-started-afresh", { error: String(error) }),
+            )
+        },
         clock,
         log: log.child({ component: "gateway" }),
       })

@@ -51,7 +51,6 @@ export interface JoinGatewayOptions {
   readonly log: Log
 }
 
-const COMPLETE_MS = 500
 const TUNNELS_FACT = "gateway.tunnels"
 
 export const joinGateway = (options: JoinGatewayOptions): Gateway => {
@@ -85,8 +84,7 @@ export const joinGateway = (options: JoinGatewayOptions): Gateway => {
     notify: notifyOverLink({
       send: link.send,
       originOf: channels.originOf,
-      // Delayed, so that the tool call gets its response and the turn ends with it.
-      onCompleted: () => void clock.after(COMPLETE_MS, options.onCompleted),
+      onCompleted: options.onCompleted,
     }),
     secrets,
     services: options.services,

@@ -81,6 +81,36 @@ test("an unknown action in APPROVE_ACTIONS stops serve, which names it", async (
   }
 })
 
+test("serve says at its start which chat service is off and what it lacks, and that HUB_URL leaves chats to the hub", async () => {
+  const slack = { SLACK_SIGNING_SECRET: "sign-for-tests", SLACK_BOT_TOKEN: "xoxb-for-tests" }
+  const startsOf = async (environment: Readonly<Record<string, string>>, sign: string) => {
+    const { child, output } = serve("noop", environment)
+    try {
+      await untilTrue(() => output().includes(sign) || child.exitCode !== null, "start of serve")
+      return output()
+    } finally {
+      child.kill("SIGTERM")
+      await child.exited
+    }
+  }
+  const withoutSession = await startsOf(slack, "Session agent: ")
+  expect(withoutSession).toContain("/channels/slack is off: set SLACK_SESSION\n")
+  const complete = await startsOf({ ...slack, SLACK_SESSION: "s1" }, "Session agent: ")
+  expect(complete).not.toContain("/channels/slack is off")
+  const elsewhere = await startsOf(
+    {
+      ...slack,
+      HUB_URL: "http://127.0.0.1:1",
+      FLEET_KEY: "a key of the fleet for these tests only",
+    },
+    "Fleet: ",
+  )
+  expect(elsewhere).toContain(
+    "No effect in `serve` with HUB_URL, because the hub talks to chats: SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN\n",
+  )
+  expect(elsewhere + withoutSession).not.toMatch(/sign-for-tests|xoxb-for-tests/)
+})
+
 test("the token of OPERATOR_TOKEN_FILE is the operator's", async () => {
   const file = join(root, "token")
   const token = "a-token-of-the-operator-for-tests"

@@ -1,7 +1,7 @@
 /** Provider errors: the turn ends with the provider's message, or the prompt goes to the next model. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { type Conversation, startConversation } from "../kit/conversation.ts"
-import { cut, httpError, overflow, reply, text, tool, waitFor } from "../kit/model.ts"
+import { cut, httpError, overflow, reply, streamError, text, tool, waitFor } from "../kit/model.ts"
 
 let c: Conversation
 beforeAll(async () => {
@@ -40,6 +40,35 @@ describe("a provider error without another model", () => {
     c.model.on("broken", [httpError(500, { message: "oops" }), text("repaired")])
     const answer = await c.ask("broken", "@@broken@@", on("broken"))
     expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "repaired" })
+  })
+
+  test("a wait of the provider that is longer than a turn may make no progress ends the turn at once", async () => {
+    c.model.on("much-later", [httpError(503, { message: "not today", retryAfterSeconds: 600 })])
+    const answer = await c.ask("much-later", "@@much-later@@", on("much-later"))
+    expect(answer.of("retry")).toMatchObject([{ attempt: 1, message: "not today" }])
+    expect(answer.final).toMatchObject({
+      reason: "error",
+      error: expect.stringMatching(/asks to wait \d+ s, longer than the 300 s .*not today/),
+    })
+  })
+
+  test("an error inside a stream ends the turn with its words, and one with another model left passes the prompt on", async () => {
+    const refused = reply(text("half"), streamError("this stream is not for you"))
+    c.model.on("refused-stream", [refused])
+    const alone = await c.ask("refused-stream", "@@refused-stream@@", on("refused-stream"))
+    expect(alone.of("retry")).toEqual([])
+    expect(alone.final).toMatchObject({
+      reason: "error",
+      error: expect.stringContaining("this stream is not for you"),
+    })
+    c.model.on("passed-stream", [refused, refused])
+    const passed = await c.ask("passed-stream", "@@passed-stream@@", {
+      ...on("passed-stream"),
+      ...two,
+    })
+    expect(passed.of("model-switched")).toHaveLength(1)
+    expect(passed.of("retry")).toEqual([])
+    expect(passed.final).toMatchObject({ reason: "error" })
   })
 
   test("text of a cut connection is dropped and only the text of the second attempt counts", async () => {

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { House, PageKit } from "./page-contract.ts"
+import { connectClient } from "./kit/client.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 export const ALLOWED_ORIGIN = "https://app.example"
@@ -160,6 +161,22 @@ export const testHttpErrors = ({ open, prompt, request, host }: PageKit): void =
       expect(await response.json()).toMatchObject({ ok: false, error: { code } })
       expect(DOCUMENTED).toContain(`\`${code}\``)
     })
+
+  test("an answer about an unknown verb names that verb and the known ones, over HTTP and over a WebSocket", async () => {
+    const house = await open({})
+    const answer = (await (await verb(house, "fly", {})).json()) as { error: { message: string } }
+    expect(answer.error.message).toStartWith(
+      'there is no verb "fly": expected one of subscribe, prompt, abort',
+    )
+    const { session } = house
+    const client = await connectClient(host().url, host().clientToken, { session })
+    try {
+      const { error } = await client.ask({ type: "fly" })
+      expect(error).toMatchObject({ message: answer.error.message })
+    } finally {
+      client.close()
+    }
+  })
 
   test("a web page of an allowed origin may ask first, and may read answers and errors; another may not", async () => {
     const house = await open()

@@ -135,4 +135,10 @@ test("a message that the lobby does not know is refused, and a ping is answered"
     "reply",
     "pong",
   ])
+  expect(stage.events[0]).toMatchObject({
+    error: { message: 'there is no verb "prompt": expected one of subscribe, ping' },
+  })
+  expect(stage.events[1]).toMatchObject({
+    error: { message: "the message names no verb in `type`: expected one of subscribe, ping" },
+  })
 })

@@ -35,6 +35,7 @@ const requestOf = (action: Action, session: string, owner: string): Request | un
     "route:terminate": ["DELETE", own],
     "route:socket-client": ["GET", `${own}/ws?role=client`],
     "route:links": ["POST", `${own}/links`, { to: "vscode" }],
+    "route:control-tokens": ["POST", `${own}/control-tokens`],
     "route:members-list": ["GET", `${own}/members`],
     "route:members-set": ["PUT", `${own}/members/new-member`, { role: "viewer" }],
     "route:members-remove": ["DELETE", `${own}/members/not-a-member`],

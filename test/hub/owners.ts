@@ -2,6 +2,8 @@
  * Owners and access on a host: the matrix, and each attack with its effect at the far end. All tests share one start of the host; each
  * has sessions of its own, and owners of its own where it changes or counts what belongs to an owner.
  */
+import { jwtVerify } from "jose"
+import { isControlClaims } from "../../src/runner/gateway/control-claims.ts"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -424,6 +426,53 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(await open("/t/web/")).toBe("/t/web/")
       expect(await open("/t/web/")).toBe("invalid")
       expect(opened).toEqual(["user:alice /t/web/"])
+    })
+
+    test("a link to a service that is off is refused with what switches it on", async () => {
+      const made = await session("user:alice")
+      const alice = await tokenOf("alice")
+      const at = runner(made, { gatewayUrl: "https://box.test:9000" })
+      await untilTrue(() => at.frames.length > 0, "connection")
+      at.send({ type: "services", vscode: "off", vnc: "starting", terminal: "ready" })
+      const ask = (to: string) => call(alice, "POST", `/sessions/${made.id}/links`, { to })
+      await untilTrue(async () => (await ask("vscode")).status !== 201, "the services")
+      expect(await ask("vscode")).toMatchObject({
+        status: 409,
+        body: {
+          error: {
+            message:
+              "vscode is off in this sandbox: start the runner with SANDPIPER_SERVICES=vscode",
+          },
+        },
+      })
+      expect(
+        await call(alice, "POST", `/sessions/${made.id}/open`, { what: "vscode" }),
+      ).toMatchObject({ status: 409 })
+      expect((await ask("vnc")).status).toBe(201)
+      expect((await ask("terminal")).status).toBe(201)
+    })
+
+    test("the owner of a session gets a control token that the gateway accepts for five minutes, an editor gets none", async () => {
+      const made = await session("user:alice")
+      const [alice, bob] = [await tokenOf("alice"), await tokenOf("bob")]
+      const path = `/sessions/${made.id}/control-tokens`
+      expect((await call(alice, "POST", path)).status).toBe(503)
+      const at = runner(made, { gatewayUrl: "https://box.test:9000" })
+      await untilTrue(() => at.frames.length > 0, "connection")
+      const member = await call(alice, "PUT", `/sessions/${made.id}/members/bob`, {
+        role: "editor",
+      })
+      expect(member.status).toBe(200)
+      expect((await call(bob, "POST", path)).status).toBe(403)
+      const { status, body } = await call(alice, "POST", path)
+      expect({ status, url: body["url"] }).toEqual({ status: 201, url: "https://box.test:9000" })
+      const now = Date.now()
+      expect(Number(body["expiresAt"])).toBeLessThanOrEqual(now + 300_000)
+      const { payload } = await jwtVerify(
+        String(body["token"]),
+        new TextEncoder().encode(made.gatewayKey),
+      )
+      expect(isControlClaims(payload, made.id, now)).toBe(true)
     })
 
     test("at 100 % of the budget the turn ends with that reason, the queue waits, and a raised budget lets it go on", async () => {

@@ -223,6 +223,14 @@ describe("printed settings and help", () => {
     )
   })
 
+  test("the help says for which commands the limits of child sessions and the default of the tools are", () => {
+    const page = helpPage("settings", "1.2.3")
+    expect(page).toMatch(/MAX_CHILDREN .* of `up` or `serve` may have \(default 20\)/)
+    expect(page).toMatch(/MAX_CHILD_DEPTH .* of `up` or `serve`/)
+    expect(page).toMatch(/SANDPIPER_TOOLS .* default of `up` and `serve`: core/)
+    expect(page).toMatch(/SLACK_SESSION .*`serve` needs it/)
+  })
+
   test("the first page of the help fits on a screen of 50 lines and names every command of people and platforms", () => {
     const page = helpPage(undefined, "1.2.3")
     expect(page.split("\n").length).toBeLessThanOrEqual(50)

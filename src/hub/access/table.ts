@@ -102,6 +102,9 @@ const routes: Readonly<Record<RouteAction, Rule>> = {
   "route:socket-client": read("`GET /sessions/:id/ws?role=client`"),
   "route:socket-runner": runnerSelf("`GET /sessions/:id/ws?role=runner`"),
   "route:links": write("`POST /sessions/:id/links`", PEOPLE),
+  "route:control-tokens": admin(
+    "`POST /sessions/:id/control-tokens`: a token for `/v1` of the sandbox's gateway",
+  ),
   "route:members-list": read("`GET /sessions/:id/members`", PEOPLE),
   "route:members-set": admin("`PUT /sessions/:id/members/:sub`"),
   "route:members-remove": admin("`DELETE /sessions/:id/members/:sub`"),

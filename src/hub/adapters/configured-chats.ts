@@ -15,6 +15,8 @@ export interface Chat {
 export interface ConfiguredChats {
   readonly find: (type: string) => Chat | undefined
   readonly port: ChatServices
+  /** Services of which something is set, but not all that they need: they are off. */
+  readonly incomplete: readonly string[]
   /**
    * Why an agent may not write to a channel; `undefined`: it may. Whoever gets a text into the agent's context could
    * otherwise have it write to any channel that the bot reaches. `isOwn`: the session has had messages there.
@@ -36,6 +38,12 @@ const required = {
 
 /** The `channelType` of the page's own conversations. */
 const PAGE = "web"
+
+/** The secrets of chat services that are set. */
+export const chatSecretsIn = (environment: ChatOptions["environment"]): readonly string[] =>
+  Object.values(required)
+    .flat()
+    .filter((name) => environment[name])
 
 /** A service without both of its secrets, or without a session, is off. */
 export const configureChats = ({
@@ -87,8 +95,12 @@ export const configureChats = ({
     const session = known && sessionOf(known)
     return adapter && session !== undefined ? { adapter, session } : undefined
   }
+  const isMeant = (type: ChatType) => missingSecrets(type).length < required[type].length
   return {
     find,
+    incomplete: types
+      .filter((type) => isMeant(type) && find(type) === undefined)
+      .map((type) => `/channels/${type} is off: set ${missing(type).join(" and ")}`),
     port: {
       maxTextLength: (type) => find(type)?.adapter.maxTextLength,
       wasSent: async (type, channelId, { id, image }) =>

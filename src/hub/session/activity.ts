@@ -1,4 +1,5 @@
 /** What the control plane needs to know of a session, read from its tables. */
+import { z } from "zod"
 import { readJson } from "../../lib/json.ts"
 import { readCounts } from "./counts.ts"
 import { hasEnded, type NamedValues, readGeneration } from "./named-values.ts"
@@ -41,3 +42,15 @@ export const readActivity = ({
     ...(wish && { wish }),
   }
 }
+
+const workStatus = z.object({ status: z.string(), detail: z.string().optional() })
+
+/** The status of a running prompt that is at work, as the runner has reported it for its channel. */
+export const readWorkStatus = ({
+  values,
+  queue,
+}: Pick<SessionContext, "values" | "queue">): z.output<typeof workStatus> | undefined =>
+  queue
+    .processing()
+    .map(({ channel }) => workStatus.safeParse(values.getPublic(`agent:${channel}`)).data)
+    .find((known) => known !== undefined && known.status !== "idle")

@@ -182,6 +182,8 @@ export interface KnownChild {
   readonly id: string
   readonly title: string
   readonly status: "running" | "ended"
+  /** Its work for its parent has not ended. A session that is not working still takes messages. */
+  readonly isWorking: boolean
 }
 
 const childValue = jsonColumn(
@@ -198,6 +200,7 @@ export const readChildren = (sql: Ports["sql"]): readonly KnownChild[] =>
     id: childSessionId,
     title,
     status: status === "ended" ? "ended" : "running",
+    isWorking: status === "running" || status === "asking",
   }))
 
 /** The child as clients of its parent see it, in the named value `child:<id>`. */

@@ -1,4 +1,6 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
+import { addNote } from "./notes.ts"
+import { readWorkStatus } from "./activity.ts"
 import { z } from "zod"
 import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
@@ -203,9 +205,9 @@ const tableOf = (context: SessionContext): IngestTable => {
       if (messageId !== undefined) values.setPublic(`agent:${channelKey(frame)}`, value)
       // A runner that does not send `ready` reports `idle` when it can take work, and another status while it starts.
       if (messageId === undefined || status === "idle") {
-        values.setPublic("agent", value)
         runnerConnection.update({ ready })
       }
+      values.setPublic("agent", status === "idle" ? (readWorkStatus(context) ?? value) : value)
     },
     "model-switched": (frame) =>
       values.setPublic(`model:${channelKey(frame)}`, {
@@ -284,6 +286,11 @@ const tableOf = (context: SessionContext): IngestTable => {
       }),
     "sandbox-used": () => values.setPrivate(USED_AT, String(ports.now())),
     "self-terminate": () => {
+      if (ports.staysOpen?.() === true) {
+        addNote(context, { id: ports.newId(), role: "system", content: COMPLETED })
+        withdrawAll(context, undefined)
+        return ports.ended()
+      }
       if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })
       withdrawAll(context, undefined)
@@ -339,6 +346,9 @@ const tellAsked = (context: SessionContext, frame: Outbound<"question">): void =
 const knownModels = z.array(providerModels)
 
 /** `name` is `provider/model`; the id of a model may contain a slash too. */
+const COMPLETED =
+  "The agent has completed its work here. The next prompt starts a new conversation."
+
 const contextLimit = (models: unknown, name: string): number | undefined =>
   (knownModels.safeParse(models).data ?? [])
     .find(({ provider }) => name.startsWith(`${provider}/`))

@@ -117,7 +117,9 @@ export interface Ports {
   readonly tellParent: (parent: string, report: ChildReport) => Promise<void>
   /** A client approves or denies a run of this session that waits for it. */
   readonly decideExecution: (decision: ExecutionDecision) => Promise<DecisionOutcome>
-  /** The runner has ended the session. */
+  /** The session goes on with a new conversation when its runner has completed it. */
+  readonly staysOpen?: () => boolean
+  /** The runner has ended the session, or what it was for. */
   readonly ended: () => void
   /** Encrypts the session's config for its row. Throws when the host has no encryption key. */
   readonly seal: (text: string) => string

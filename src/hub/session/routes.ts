@@ -5,6 +5,7 @@ export type SharingRoute =
   | {
       readonly to:
         | "links"
+        | "control-tokens"
         | "members-list"
         | "share-links-list"
         | "share-links-create"
@@ -81,6 +82,7 @@ const sessionRoutes: ReadonlyMap<
   ["GET share-links", "share-links-list"],
   ["POST share-links", "share-links-create"],
   ["POST links", "links"],
+  ["POST control-tokens", "control-tokens"],
   ["GET budget", "budget-read"],
   ["PUT budget", "budget-set"],
 ])

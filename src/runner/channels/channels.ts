@@ -88,6 +88,8 @@ export interface Channels {
   readonly stop: (scope: ChannelAddress | undefined, reason: string) => Promise<void>
   /** Stops the channel; its next prompt starts a new agent session. */
   readonly resetConversation: (address: ChannelAddress) => Promise<void>
+  /** After its running turn each channel forgets its agent session: its next prompt starts a new one. */
+  readonly startAfresh: () => Promise<void>
   /** Queues `work`; while it runs, no turn runs on the channel. */
   readonly runExclusively: <Result>(address: ChannelAddress, work: Work<Result>) => Promise<Result>
   /** False when the question is not open in any running turn. */
@@ -293,6 +295,16 @@ export const createChannels = (options: ChannelsOptions): Channels => {
     resetConversation: async (address) => {
       await stop(address, "a new conversation was started")
       options.sessions.setAgentSession(channelKey(address), undefined)
+    },
+    startAfresh: async () => {
+      const keys = options.sessions.all().flatMap((id) => options.sessions.channelOf(id) ?? [])
+      await Promise.all(
+        keys.map((key) =>
+          channelOf(channelAddress(key)).runExclusively(async () =>
+            options.sessions.setAgentSession(key, undefined),
+          ),
+        ),
+      )
     },
     take,
     run: (job) => {

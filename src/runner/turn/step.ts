@@ -80,7 +80,7 @@ const onAgentEvent = (turn: Draft, event: AgentEvent, at: number): void => {
     case "delta":
       return onPartDelta(turn, event, at)
     case "status":
-      if (event.status.type === "retry") onRetry(turn, event.status)
+      if (event.status.type === "retry") onRetry(turn, event.status, at)
       return
     case "idle":
       return onIdle(turn)

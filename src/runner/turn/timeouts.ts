@@ -8,3 +8,6 @@ export const RECHECK_MS = 1500
 export const MAX_RECHECK_MS = 12_000
 /** A session that has not stopped this long after the first abort ends the turn with an error. */
 export const STOPPING_MS = 60_000
+
+/** A time in milliseconds, for people. */
+export const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

@@ -4,6 +4,7 @@ import { finish } from "./finish.ts"
 import { isWaiting } from "./questions.ts"
 import { stop } from "./stopping.ts"
 import { isRunning } from "./tool-calls.ts"
+import { seconds } from "./timeouts.ts"
 import { sendOutputs } from "./tool-output.ts"
 import type { TimerName } from "./turn.ts"
 
@@ -45,5 +46,3 @@ export const armBudgets = (turn: Draft): void => {
 
 const withProviderMessage = ({ lastRetry }: Draft, what: string): string =>
   lastRetry === undefined ? what : `${what} (the provider reported: ${lastRetry.message})`
-
-const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

@@ -152,7 +152,7 @@ export const agentSettings = {
     env: "SANDPIPER_TOOLS",
     reaches: ["child", "sandbox", "image"],
     flag: "tools",
-    doc: "tools that the model is offered: core, team or all; default of `up`: core with a local model, else team",
+    doc: "tools that the model is offered: core, team or all; default of `up` and `serve`: core with a local model, else team",
     schema: z.enum(["core", "team", "all"], { error: "must be core, team or all" }).optional(),
     fallback: ({ command }) => (command === "run" ? "all" : ""),
   },

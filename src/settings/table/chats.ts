@@ -1,4 +1,4 @@
-/** Settings of the chat services that the session agent of `up` talks to. A service without both secrets is off. */
+/** Settings of the chat services that the session agent of `up` or `serve` talks to. A service without both secrets is off. */
 import { someText, urlWith } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
@@ -24,7 +24,7 @@ export const chatSettings = {
   slackSession: {
     env: "SLACK_SESSION",
     reaches: [],
-    doc: "session that takes Slack messages; default: the session of `up`",
+    doc: "session that takes Slack messages; `serve` needs it; default of `up`: its first session",
     schema: someText.optional(),
   },
   slackChannels: {
@@ -56,7 +56,7 @@ export const chatSettings = {
   telegramSession: {
     env: "TELEGRAM_SESSION",
     reaches: [],
-    doc: "session that takes Telegram messages; default: the session of `up`",
+    doc: "session that takes Telegram messages; `serve` needs it; default of `up`: its first session",
     schema: someText.optional(),
   },
   telegramChannels: {

@@ -15,14 +15,14 @@ export const processSettings = {
   maxChildren: {
     env: "MAX_CHILDREN",
     reaches: [],
-    doc: "how many child sessions may run at the same time under `up`",
+    doc: "how many unfinished child sessions a session of `up` or `serve` may have",
     schema: count,
     fallback: () => "20",
   },
   maxChildDepth: {
     env: "MAX_CHILD_DEPTH",
     reaches: [],
-    doc: "how deep child sessions may start child sessions of their own under `up`",
+    doc: "how deep child sessions of `up` or `serve` may start child sessions of their own",
     schema: count,
     fallback: () => "3",
   },

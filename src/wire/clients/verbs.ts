@@ -161,6 +161,12 @@ const schemas: ReadonlyMap<string, z.ZodType<ClientMessage>> = new Map(
   clientVerbs.map(({ name, schema }) => [name, schema]),
 )
 
+/** Says what the client asked for, and what there is. Over HTTP the verb is in the path, over a WebSocket in `type`. */
+export const problemOfVerb = (asked: unknown, known: readonly string[]): string =>
+  typeof asked === "string"
+    ? `there is no verb ${JSON.stringify(asked.slice(0, 100))}: expected one of ${known.join(", ")}`
+    : `the message names no verb in \`type\`: expected one of ${known.join(", ")}`
+
 /** Checks a client's message. `problem` names the field and what is wrong with it. */
 export const parseClientMessage = (
   value: unknown,
@@ -171,8 +177,7 @@ export const parseClientMessage = (
     return { ok: false, problem: "expected an object" }
   const type = (value as { type?: unknown }).type
   const schema = typeof type === "string" ? schemas.get(type) : undefined
-  if (!schema)
-    return { ok: false, problem: `type: expected one of ${[...schemas.keys()].join(", ")}` }
+  if (!schema) return { ok: false, problem: problemOfVerb(type, [...schemas.keys()]) }
   const parsed = schema.safeParse(value)
   if (parsed.success) return { ok: true, message: parsed.data }
   const [issue] = parsed.error.issues

@@ -54,7 +54,8 @@ export const runnerProvider = (
           token: RUNNER_TOKEN,
           stateDir: join(folder, spec.name),
           answer: ({ content }) => [`heard: ${content}`],
-          eager: true,
+          // A test ends these turns itself, with `work`.
+          eager: ({ content }) => !content.startsWith("wait"),
           accepts: accepts(),
         }),
       )

@@ -41,8 +41,8 @@ export interface FakeRunnerOptions {
   readonly stateDir: string
   /** The answer to a prompt, in pieces. Without it, the test sends frames itself. */
   readonly answer?: (prompt: Inbound<"prompt">) => readonly string[]
-  /** Answers every prompt at once, without `work`. */
-  readonly eager?: boolean
+  /** Answers every prompt, or those for which it is true, at once, without `work`. */
+  readonly eager?: boolean | ((prompt: Inbound<"prompt">) => boolean)
   /** Loses its turns when it restarts, like a runner whose agent died too. */
   readonly forgetful?: boolean
   /** The public address of its gateway. */
@@ -139,7 +139,8 @@ export const startFakeRunner = (options: FakeRunnerOptions): FakeRunner => {
     turns.push(turn)
     send({ type: "agentStatus", status: "thinking", ...addressOf(turn) })
     if (options.answer) send({ type: "message.create", turnId: turn.turnId, ...addressOf(turn) })
-    if (options.eager) work(Number.POSITIVE_INFINITY)
+    const { eager = false } = options
+    if (eager === true || (eager !== false && eager(frame))) work(Number.POSITIVE_INFINITY)
   }
 
   const piecesOf = (turn: Turn) => {

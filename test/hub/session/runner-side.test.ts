@@ -69,8 +69,25 @@ test("the agent is shown as idle when a channel reports idle at the end of its t
   core.receive("a", { type: "agentStatus", status: "tool_calling", detail: "bash", seq: next })
   expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
   core.receive("a", { type: "agentStatus", status: "thinking", ...origin, seq: next + 1 })
-  expect(agent()).toEqual({ status: "tool_calling", detail: "bash" })
+  expect(agent()).toEqual({ status: "thinking" })
   core.receive("a", { type: "agentStatus", status: "idle", ...origin, seq: next + 2 })
+  expect(agent()).toEqual({ status: "idle" })
+})
+
+test("the agent is shown at work while a prompt of any channel runs, also when another channel becomes idle", () => {
+  const core = createCore()
+  const next = core.connectRunner("a")
+  const agent = () => (core.session.snapshot()["state"] as { agent?: unknown }).agent
+  for (const channelId of ["one", "two"])
+    core.session.prompt({ ...prompt(channelId), channelType: "web", channelId }, `web:${channelId}`)
+  const of = (channelId: string) => ({ messageId: channelId, channelType: "web", channelId })
+  core.receive("a", { type: "agentStatus", status: "thinking", ...of("one"), seq: next })
+  core.receive("a", { type: "agentStatus", status: "streaming", ...of("two"), seq: next + 1 })
+  core.receive("a", { type: "complete", ...of("two"), seq: next + 2 })
+  core.receive("a", { type: "agentStatus", status: "idle", ...of("two"), seq: next + 3 })
+  expect(agent()).toEqual({ status: "thinking" })
+  core.receive("a", { type: "complete", ...of("one"), seq: next + 4 })
+  core.receive("a", { type: "agentStatus", status: "idle", ...of("one"), seq: next + 5 })
   expect(agent()).toEqual({ status: "idle" })
 })
 

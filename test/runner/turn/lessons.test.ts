@@ -569,3 +569,45 @@ test("a resumed turn whose message is completed without a reason to finish is an
   expect(outcome(undefined, "busy")?.error).toContain("the answer is not complete")
   expect(outcome("stop", "busy")).toMatchObject({ reason: "end_turn", finalText: "half" })
 })
+
+describe("retries of the last model", () => {
+  const retried = (attempt: number, wait: number, settings = {}) => {
+    const turn = start(settings)
+    // The clock of the driver.
+    const now = 10_000
+    turn.receive(
+      events.message(user()),
+      events.message(assistant("m1")),
+      events.retry(attempt, now + wait, "come back later"),
+    )
+    return turn
+  }
+
+  test("a wait that is longer than a turn may make no progress ends the turn at once, with the provider's words", () => {
+    const turn = retried(1, 600_000)
+    expect(turn.sent("retry")).toMatchObject([{ attempt: 1, next: 610_000 }])
+    expect(turn.requested("abort")).toHaveLength(1)
+    turn.read([{ message: done("m1"), parts: [] }], "recheck")
+    expect(turn.outcome()).toEqual({
+      type: "error",
+      error:
+        "not retried: the provider asks to wait 600 s, longer than the 300 s that a turn may make no progress (the provider reported: come back later)",
+    })
+  })
+
+  test("with another model left such a wait passes the prompt on", () => {
+    const turn = retried(1, 600_000, MODELS)
+    turn.read([{ message: done("m1"), parts: [] }], "recheck")
+    expect(turn.sent("model-switched")).toMatchObject([{ toModel: "b/two" }])
+  })
+
+  test("five retries are waited for, a sixth one ends the turn", () => {
+    expect(retried(5, 30_000).requested("abort")).toEqual([])
+    const turn = retried(6, 64_000)
+    expect(turn.requested("abort")).toHaveLength(1)
+    turn.read([{ message: done("m1"), parts: [] }], "recheck")
+    expect(turn.outcome()).toMatchObject({
+      error: "still no answer after 5 retries (the provider reported: come back later)",
+    })
+  })
+})

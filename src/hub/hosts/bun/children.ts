@@ -19,11 +19,12 @@ import {
   wishOf,
   workspaceOf,
 } from "../../handlers/children-port.ts"
+import { type ChildLimits, problemOfNewChild } from "../../handlers/child-limits.ts"
 import { checkSource } from "../../handlers/repository-source.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 import type { RunnerProcesses } from "./runner-processes.ts"
 
-export interface ChildrenOptions {
+export interface ChildrenOptions extends ChildLimits {
   readonly sql: Sql
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly processes: RunnerProcesses
@@ -33,9 +34,6 @@ export interface ChildrenOptions {
   /** Why a session may not start child sessions. */
   readonly refusalOf?: (parent: string) => string | undefined
   readonly clock: Clock
-  /** How many child sessions may run at the same time, and how deep below the first session. */
-  readonly maxChildren?: number | undefined
-  readonly maxDepth?: number | undefined
   /** A fleet gives every session with work a sandbox: no process is started here. */
   readonly hasFleet?: boolean | undefined
 }
@@ -52,10 +50,6 @@ const childRow = z.object({
 type ChildRow = z.output<typeof childRow>
 
 const RUNNING = "SELECT * FROM sessions WHERE parent IS NOT NULL AND status = 'running'"
-
-/** They stop an agent that spawns children without end. */
-const MAX_RUNNING = 20
-const MAX_DEPTH = 3
 
 export const createChildren = (options: ChildrenOptions): Children => {
   const { sql, processes } = options
@@ -92,15 +86,10 @@ export const createChildren = (options: ChildrenOptions): Children => {
   }
 
   const checkLimits = (parent: string): void => {
-    const { maxChildren = MAX_RUNNING, maxDepth = MAX_DEPTH } = options
-    const refusal = options.refusalOf?.(parent)
-    if (refusal !== undefined) throw new Refusal(refusal)
-    if (running().length >= maxChildren)
-      throw new Refusal(`${maxChildren} child sessions are running already: end one first`)
-    if (depthOf(parent) >= maxDepth)
-      throw new Refusal(
-        `this session is ${maxDepth} levels below the first one and cannot start child sessions: do the work here`,
-      )
+    const children = options.find(parent)?.children() ?? []
+    const problem =
+      options.refusalOf?.(parent) ?? problemOfNewChild(children, depthOf(parent), options)
+    if (problem !== undefined) throw new Refusal(problem)
   }
 
   const makeFolders = async (id: string, task: Task) => {
@@ -182,7 +171,11 @@ export const createChildren = (options: ChildrenOptions): Children => {
       if (findChild(child)?.parent !== parent)
         throw new Refusal(`${child} is not a child of this session`)
     },
-    ended: endChildrenOf,
+    ended: async (id) => {
+      await endChildrenOf(id)
+      // A session that has completed itself has no runner to stop here.
+      sql.run("UPDATE sessions SET status = 'ended' WHERE id = ?", id)
+    },
     resume: async () => {
       for (const row of running()) await launch(row)
     },

@@ -48,6 +48,8 @@ export interface HubOptions {
     decision: ExecutionDecision,
   ) => Promise<DecisionOutcome>
   readonly ended: (session: string) => void
+  /** The session goes on with a new conversation when its runner has completed it. */
+  readonly staysOpen?: (session: string) => boolean
   readonly personas?: (owner: Owner) => Personas
   readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   /** Sessions that this hub starts on its own machine. Read late, because they need the hub. */

@@ -178,6 +178,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
     personas: (owner) => stores.of(owner).personas,
     setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
+    staysOpen: (session) => session === options.firstSession?.(),
     ended: (session) => void children.ended(session),
     localSessions: () => localSessions,
     terminate: (session) => terminate(session, "ended by a client"),

@@ -98,6 +98,7 @@ export const createSessions = (options: SessionsOptions): Sessions => {
         target.session.childReported(id, report)
       },
       decideExecution: (decision) => hub.decideExecution(id, decision),
+      staysOpen: () => hub.staysOpen?.(id) ?? false,
       ended: () => hub.ended(id),
       seal: (text) => sealConfig(keyring.current(), access.owner(), id, text),
       changed: (urgent) => reportFacts(urgent),

@@ -2,6 +2,7 @@
 import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
 import type { Directory } from "../../access/directory.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
+import { problemOfNewChild } from "../../handlers/child-limits.ts"
 import { nameOfRequest, Refusal } from "../../handlers/handler-table.ts"
 import { checkSource } from "../../handlers/repository-source.ts"
 import { sessionStatus } from "../../session/session-facts.ts"
@@ -15,8 +16,8 @@ import type { DurableEnvironment } from "./runtime-types.ts"
 export const NO_SANDBOXES =
   "this deployment cannot start sandboxes: create a session and start a runner for it"
 
-const numberOf = (text: string | undefined, fallback: number): number =>
-  text !== undefined && /^\d{1,4}$/.test(text) ? Number(text) : fallback
+const numberOf = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,4}$/.test(text) ? Number(text) : undefined
 
 /** The children of one session, which is the object that runs this. */
 export const durableChildren = (
@@ -37,14 +38,12 @@ export const durableChildren = (
 
   const checkLimits = (): void => {
     if (!hasFleet(environment)) throw new Refusal(NO_SANDBOXES)
-    const most = numberOf(environment.MAX_CHILDREN, 20)
-    const deepest = numberOf(environment.MAX_CHILD_DEPTH, 3)
-    if (session.children().filter(({ status }) => status === "running").length >= most)
-      throw new Refusal(`${most} child sessions are running already: end one first`)
-    if ((access.target().ancestors ?? []).length >= deepest)
-      throw new Refusal(
-        `this session is ${deepest} levels below the first one and cannot start child sessions: do the work here`,
-      )
+    const depth = (access.target().ancestors ?? []).length
+    const problem = problemOfNewChild(session.children(), depth, {
+      maxChildren: numberOf(environment.MAX_CHILDREN),
+      maxDepth: numberOf(environment.MAX_CHILD_DEPTH),
+    })
+    if (problem !== undefined) throw new Refusal(problem)
   }
 
   return {

@@ -13,6 +13,7 @@ import { SIGNATURE_HEADER, signedPost } from "../../../../src/lib/signed-request
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
 import { FLEET_KEY, OPERATOR_TOKEN, serveFleet } from "../../../fleet/kit/served-fleet.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
+import { testChildLimits } from "../../child-limits-contract.ts"
 import { connectClient, type TestClient } from "../../kit/client.ts"
 import { freePort } from "../../../kit/free-port.ts"
 import { bundleWorker, startWorkerd, type Workerd } from "../../kit/workerd.ts"
@@ -247,9 +248,9 @@ describe("child sessions", () => {
     expect(
       await refusal(request("spawn-child", { task: "x", workspace: "w", repoUrl: "file:///etc" })),
     ).toContain("repoUrl")
-    const one = await spawn("one")
-    await spawn("two")
-    expect(await refusal(spawn("three"))).toContain("2 child sessions are running already")
+    const one = await spawn("wait: one")
+    await spawn("wait: two")
+    expect(await refusal(spawn("wait: three"))).toContain("2 child sessions are running already")
     await untilTrue(
       () => provider.runnerOf(one.childSessionId) !== undefined,
       "runner of the child",
@@ -277,6 +278,16 @@ describe("child sessions", () => {
     expect(ids.map((id) => provider.runnerOf(id))).toEqual([undefined, undefined])
   })
 })
+
+testChildLimits("Durable Objects", () => ({
+  parent: async (session) => {
+    await answered(session)
+    const runner = provider.runnerOf(session)
+    if (!runner) throw new Error("the parent has no runner")
+    return runner
+  },
+  runnerOf: provider.runnerOf,
+}))
 
 describe("calls between hub and fleet", () => {
   const callHub = async (session: string, call: string, body: object, key = FLEET_KEY) =>
