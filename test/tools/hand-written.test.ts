@@ -41,8 +41,8 @@ describe("arguments of a tool", () => {
 })
 
 describe("table of tools", () => {
-  test("there are 71 tools, and a tool that is both generated and hand-written is rejected", () => {
-    expect(Object.keys(tools)).toHaveLength(71)
+  test("there are 70 tools, and a tool that is both generated and hand-written is rejected", () => {
+    expect(Object.keys(tools)).toHaveLength(70)
     const [some] = Object.values(handWritten)
     if (!some) throw new Error("there are no hand-written tools")
     expect(() => toolsFrom(operations, { spawn_session: some })).toThrow(

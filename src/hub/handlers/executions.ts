@@ -200,10 +200,6 @@ export const executionHandlers = (
         const { steps } = find(sql, readPayload(targetPayload, payload).executionId)
         return { data: { steps } }
       }
-      case "approve":
-        throw new Refusal(
-          "an approval is a person's decision: ask the user to approve or deny the execution in their client",
-        )
       case "cancel": {
         const { executionId, reason } = readPayload(cancelPayload, payload)
         const row = find(sql, executionId)

@@ -200,11 +200,7 @@ export const triggerRows: Rows<
 }
 
 export const executionRows: Rows<
-  | "get_execution"
-  | "get_execution_steps"
-  | "approve_execution"
-  | "cancel_execution"
-  | "debug_execution"
+  "get_execution" | "get_execution_steps" | "cancel_execution" | "debug_execution"
 > = {
   get_execution: async (house) => {
     await storeWorkflow(house, "printed", [{ type: "bash", command: "echo plumage" }])
@@ -224,23 +220,6 @@ export const executionRows: Rows<
     const { read } = await succeed(house, "get_execution_steps", { id })
     expect(read).toContain("feather")
     expect(read).toContain("beak")
-  },
-  approve_execution: async (house) => {
-    await storeWorkflow(house, "approved", [
-      { type: "approval", id: "ok", prompt: "Build it?" },
-      { type: "bash", id: "build", command: "echo built > approved.txt" },
-    ])
-    const id = await runWorkflow(house, "approved")
-    await untilStatus(house, id, "waiting_approval")
-    const args = { id, approve: true, resumeToken: "a token that the agent made up" }
-    const refused = await house.call("approve_execution", args)
-    expect(refused.status).toBe("error")
-    expect(refused.read).toContain("an approval is a person's decision")
-    expect((await executionOf(house, id))["status"]).toBe("waiting_approval")
-    expect(await Bun.file(house.inWorkspace("approved.txt")).exists()).toBeFalse()
-    await house.client.ask({ type: "approve-execution", executionId: id, approve: true })
-    expect(await untilFile(house.inWorkspace("approved.txt"))).toBe("built\n")
-    await untilStatus(house, id, "completed")
   },
   cancel_execution: async (house) => {
     // The pid makes this command line unique on the machine.
