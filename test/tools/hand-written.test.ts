@@ -113,11 +113,11 @@ describe("explanation of an execution", () => {
 describe("config of a trigger", () => {
   test("the config of a trigger contains only the arguments of its type", () => {
     const given = {
-      webhook_path: "/hook",
+      webhook_secret: "s",
       schedule_cron: "* * * * *",
       schedule_target: "workflow",
     } as const
-    expect(configOf({ type: "webhook", ...given })).toEqual({ type: "webhook", path: "/hook" })
+    expect(configOf({ type: "webhook", ...given })).toEqual({ type: "webhook", secret: "s" })
     expect(configOf({ type: "schedule", ...given })).toEqual({
       type: "schedule",
       cron: "* * * * *",
