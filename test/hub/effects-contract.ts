@@ -293,6 +293,95 @@ export const testEffects = (
       })
     })
 
+    describe("a workflow that waits for an approval", () => {
+      const token = "the-resume-token"
+      const waiting = async (runner: FakeRunner): Promise<string> => {
+        await syncWorkflow(runner)
+        const { execution } = await runner.uplink.request("workflow-run", { workflowId: "nightly" })
+        const executionId = String(execution["id"])
+        const requiresApproval = {
+          stepId: "ok",
+          prompt: "Deploy?",
+          items: ["a"],
+          resumeToken: token,
+        }
+        const envelope = {
+          ok: true,
+          status: "needs_approval",
+          executionId,
+          requiresApproval,
+        } as const
+        runner.send({ type: "workflow-execution-result", executionId, envelope })
+        return executionId
+      }
+      const approvalOf = (executionId: string) => ({
+        id: `${executionId}/ok`,
+        kind: "approval",
+        channel: "web:default",
+        status: "open",
+        executionId,
+        stepId: "ok",
+        text: "Deploy?",
+        items: ["a"],
+      })
+      const openIn = (client: TestClient) =>
+        client.interactions().filter(({ status }) => status === "open")
+      const read = async () => {
+        const client = await connect("s1")
+        return { open: openIn(client), state: client.state("approvals") }
+      }
+
+      test.each([
+        [true, "running"],
+        [false, "cancelled"],
+      ])(
+        "clients see it in the interactions and in the state until it is answered with %p, after a restart too",
+        async (approve, status) => {
+          const runner = startRunner("s1")
+          const client = await connect("s1")
+          const executionId = await waiting(runner)
+          await client.until(() => openIn(client).length === 1, "the approval")
+          expect(openIn(client)).toMatchObject([approvalOf(executionId)])
+          expect(client.state("approvals")).toMatchObject([approvalOf(executionId)])
+          await host.restart()
+          const later = await connect("s1")
+          expect(openIn(later)).toMatchObject([approvalOf(executionId)])
+          expect(later.state("approvals")).toMatchObject([approvalOf(executionId)])
+          expect(JSON.stringify(later.state("approvals"))).not.toContain(token)
+          expect(JSON.stringify(openIn(later))).not.toContain(token)
+          expect(
+            await later.ask({ type: "approve-execution", executionId, approve }),
+          ).toMatchObject({
+            ok: true,
+            status,
+          })
+          expect(await read()).toEqual({ open: [], state: undefined })
+          await later.until(() => openIn(later).length === 0, "the event of its end")
+          const [answered] = later.interactions()
+          expect(answered).toMatchObject({ status: "answered", answer: approve })
+          await later.until(() => !later.state("approvals"), "the state without it")
+          await host.restart()
+          expect(await read()).toEqual({ open: [], state: undefined })
+        },
+      )
+
+      test("an approval of a cancelled run and of an ended session is not waited for any more", async () => {
+        const runner = startRunner("s1")
+        const client = await connect("s1")
+        const executionId = await waiting(runner)
+        await client.until(() => openIn(client).length === 1, "the approval")
+        await runner.uplink.request("execution-api", {
+          action: "cancel",
+          payload: { executionId },
+        })
+        await client.until(() => openIn(client).length === 0, "the end of the first")
+        await waiting(runner)
+        await client.until(() => openIn(client).length === 1, "the second approval")
+        await call("DELETE", "/sessions/s1")
+        expect(await read()).toEqual({ open: [], state: undefined })
+      })
+    })
+
     describe("a workflow for another checkout", () => {
       test("a trigger cannot be run for another repository and says which tool can", async () => {
         const runner = startRunner("s1")

@@ -1,4 +1,5 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
+import { closeApproval, closeApprovals } from "./approvals.ts"
 import { z } from "zod"
 import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
@@ -287,6 +288,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     "self-terminate": () => {
       if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })
+      closeApprovals(context)
       withdrawAll(context, undefined)
       ports.ended()
     },
@@ -314,6 +316,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     "workflow-accepted": ({ executionId }) => markDelivered(context, executionId),
     "workflow-execution-result": ({ executionId, envelope }) => {
       completeOrders(context, executionId)
+      if (!envelope.requiresApproval) closeApproval(context, executionId, undefined)
       context.workflowReports.add(executionId, envelope)
     },
     "opencode-config-applied": ({ success, restarted, error, requestId }) => {
