@@ -233,7 +233,7 @@ const askForApproval = (
     id,
   )
   if (!row || !requiresApproval) return
-  const { stepId, items = [] } = requiresApproval
+  const { stepId, items } = requiresApproval
   const question = requiresApproval.prompt.slice(0, MAX_QUESTION)
   const content = `A workflow waits for an approval: ${question}\nApprove or deny execution ${id} (approve-execution).`
   const approval = {
