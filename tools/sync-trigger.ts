@@ -15,22 +15,18 @@ const input = z
       .describe("Workflow to start, by id or slug; null removes it")
       .optional(),
     enabled: flag("false disables it").optional(),
-    webhook_path: text("Path; required for a webhook").optional(),
-    webhook_method: oneOf("HTTP method of the webhook", ["GET", "POST", "PUT"]).optional(),
     webhook_secret: text("Secret of the webhook; default: generated").optional(),
     schedule_cron: text("Cron expression with 5 fields; required for a schedule").optional(),
     schedule_timezone: text("Time zone, such as Europe/Berlin; default: UTC").optional(),
     schedule_target: oneOf("What the schedule starts", ["workflow", "orchestrator"]).optional(),
     schedule_prompt: prose("Prompt for the orchestrator").optional(),
-    variable_mapping: openObject("Workflow variable to path in the trigger's data").optional(),
+    variable_mapping: openObject(
+      "Workflow variable to path in the trigger's data, which must have it",
+    ).optional(),
   })
   .refine(({ trigger_id, name }) => trigger_id !== undefined || name !== undefined, {
     error: "is required for a new trigger",
     path: ["name"],
-  })
-  .refine(({ type, webhook_path }) => type !== "webhook" || webhook_path !== undefined, {
-    error: "is required for a webhook",
-    path: ["webhook_path"],
   })
   .refine(({ type, schedule_cron }) => type !== "schedule" || schedule_cron !== undefined, {
     error: "is required for a schedule",
@@ -50,8 +46,6 @@ export const configOf = (args: Input): Record<string, unknown> => {
     case "webhook":
       return withoutUndefined({
         type: "webhook",
-        path: args.webhook_path,
-        method: args.webhook_method,
         secret: args.webhook_secret,
       })
     case "schedule":
@@ -69,7 +63,7 @@ export const configOf = (args: Input): Record<string, unknown> => {
 
 export const syncTrigger = defineTool({
   description:
-    "Create or change a trigger that starts a workflow: a webhook, a schedule or manual. Give only the arguments of its type.",
+    "Create or change a trigger that starts a workflow: a webhook, a schedule or manual. Give only the arguments of its type. The result of a webhook has the `path` to POST to and the `secret` to send as bearer token.",
   input,
   run: async (args, context) => {
     const { trigger_id: id } = args

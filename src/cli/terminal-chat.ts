@@ -49,12 +49,14 @@ interface Question {
   readonly id: string
   readonly status: string
   readonly kind: string
+  readonly executionId?: string
   readonly text?: string
   readonly title?: string
   readonly patterns?: readonly string[]
   readonly options?: readonly Option[]
 }
 
+const APPROVAL_HELP = "y: approve, n: deny; any other text is a prompt"
 const PATIENCE_MS = 60_000
 /** After this long without an event the terminal shows that the agent is still at work. */
 const SLOW_MS = 3000
@@ -72,6 +74,8 @@ export const startChat = (options: ChatOptions): Chat => {
     }),
   })
   const questions: Question[] = []
+  /** What workflows wait for. They hold up no prompt, and only a person at a terminal decides about them here. */
+  const approvals: Question[] = []
   /** Prompts of this chat that are queued or running. */
   const open = new Set<string>()
   /** Lines from a pipe that are not sent yet. */
@@ -110,25 +114,29 @@ export const startChat = (options: ChatOptions): Chat => {
     rest()
   }
   const onQuestion = (question: Question) => {
-    const known = questions.findIndex(({ id }) => id === question.id)
-    if (question.status !== "open")
-      return void (known === -1 ? undefined : questions.splice(known, 1))
+    const isApproval = question.kind === "approval"
+    if (isApproval && !interactive) return
+    const list = isApproval ? approvals : questions
+    const known = list.findIndex(({ id }) => id === question.id)
+    if (question.status !== "open") return void (known === -1 ? undefined : list.splice(known, 1))
     if (known !== -1) return
-    questions.push(question)
+    list.push(question)
     view.line(describeQuestion(question))
     if (ready) terminal?.open()
     next()
   }
   const describeQuestion = ({ kind, text, title, patterns, options: choices }: Question): string =>
-    kind === "permission"
-      ? `${view.style("33", `? ${describePermission(title ?? "", patterns ?? [])}`)}\n  ${PERMISSION_HELP}`
-      : [
-          view.style("33", `? ${visibleText(text ?? title ?? "")}`),
-          ...(choices ?? []).map(
-            ({ label, description }, index) =>
-              `  ${index + 1}. ${visibleText(label)}${description === undefined || description === label ? "" : view.dim(` - ${visibleText(description)}`)}`,
-          ),
-        ].join("\n")
+    kind === "approval"
+      ? `${view.style("33", `? A workflow waits for your approval: ${visibleText(text ?? "")}`)}\n  ${APPROVAL_HELP}`
+      : kind === "permission"
+        ? `${view.style("33", `? ${describePermission(title ?? "", patterns ?? [])}`)}\n  ${PERMISSION_HELP}`
+        : [
+            view.style("33", `? ${visibleText(text ?? title ?? "")}`),
+            ...(choices ?? []).map(
+              ({ label, description }, index) =>
+                `  ${index + 1}. ${visibleText(label)}${description === undefined || description === label ? "" : view.dim(` - ${visibleText(description)}`)}`,
+            ),
+          ].join("\n")
   const onReady = (agent: AgentState | undefined) => {
     if (!isAgentReady(agent) || ready) return
     ready = true
@@ -219,6 +227,13 @@ export const startChat = (options: ChatOptions): Chat => {
       questions.shift()
       const choice = question.options?.[Number(text) - 1]?.label
       return void answer({ type: "answer", id: question.id, answer: choice ?? text })
+    }
+    const [approval] = approvals
+    const decision = approval && parsePermissionAnswer(text)
+    if (decision !== undefined) {
+      approvals.shift()
+      const approve = decision !== "reject"
+      return void answer({ type: "approve-execution", executionId: approval?.executionId, approve })
     }
     if (text === "") return rest()
     void prompt(text)

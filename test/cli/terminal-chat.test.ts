@@ -126,3 +126,37 @@ test("a session agent that stays unreachable ends the chat with exit code 1", as
   expect(await talk.finished).toBe(1)
   expect(talk.shown()).toContain("is gone")
 })
+
+const askApproval = () =>
+  hub.hub.find("s1")?.note({
+    id: "n1",
+    role: "system",
+    content: "A workflow waits.",
+    approval: { executionId: "e1", stepId: "ok", text: "Deploy?" },
+  })
+
+test("an approval that a workflow waits for takes no input of a chat from a pipe and stops none of its prompts", async () => {
+  askApproval()
+  const talk = chat()
+  talk.input.end("yes\n")
+  await untilTrue(() => runner.busy() === 1, "turn")
+  expect(runner.prompts[0]).toMatchObject({ content: "yes" })
+  runner.work(9)
+  expect(await talk.finished).toBe(0)
+  expect(talk.shown()).not.toContain("Deploy?")
+})
+
+test("a person at a terminal reads what a workflow waits for, sends prompts meanwhile, and decides", async () => {
+  const talk = chat({ interactive: true })
+  askApproval()
+  await untilTrue(() => talk.shown().includes("waits for your approval: Deploy?"), talk.shown)
+  talk.input.write("hello\r")
+  await untilTrue(() => runner.busy() === 1, "turn")
+  runner.work(9)
+  await untilTrue(() => talk.shown().includes("you said hello"), talk.shown)
+  talk.input.write("n\r")
+  // The session of this test has no shared store.
+  await untilTrue(() => talk.shown().includes("the decision could not be stored"), talk.shown)
+  expect(runner.prompts).toHaveLength(1)
+  talk.close()
+})

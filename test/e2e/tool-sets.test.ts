@@ -71,8 +71,8 @@ describe.each([...toolSets])("the set %s", (set) => {
   })
 })
 
-test("the set all has all 69 tools", async () => {
-  expect(ours(await requestOf("all"))).toHaveLength(69)
+test("the set all has all 68 tools", async () => {
+  expect(ours(await requestOf("all"))).toHaveLength(68)
 })
 
 test("tools whose requirements are missing are not offered, and a hub with workflows adds those that run them", async () => {

@@ -125,7 +125,7 @@ test("a sleep tool call is reported as running and stops when the turn is aborte
 test("an orchestrator has all tools except complete_session and notify_parent", async () => {
   const ours = Object.keys(ourTools)
   const listed = async () => (await toolIds()).filter((name) => ours.includes(name))
-  expect(await listed()).toHaveLength(71)
+  expect(await listed()).toHaveLength(70)
   const from = agent.frames.length
   agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
   await agent.frame("opencode-config-applied", ({ success }) => success, from)

@@ -122,9 +122,9 @@ const declared = z.object({
 const withoutResponse = new Set(["git-state", "screenshot", "tunnels"])
 
 describe("the tools in OpenCode", () => {
-  test("OpenCode lists all 71 tools of Sandpiper", async () => {
+  test("OpenCode lists all 70 tools of Sandpiper", async () => {
     const listed = (await opencode("/experimental/tool/ids")) as string[]
-    expect(names).toHaveLength(71)
+    expect(names).toHaveLength(70)
     expect(listed).toEqual(expect.arrayContaining(names))
   })
 

@@ -65,14 +65,20 @@ export const testEffects = (
     const { data } = await runner.uplink.request("trigger-api", { action: "create", payload })
     return (data as { readonly trigger: Created }).trigger
   }
-  const fire = async ({ id, secret }: Created) => {
+  const callHook = async (
+    { id, secret }: Created,
+    body = "{}",
+    headers: Readonly<Record<string, string>> = {},
+  ) => {
     const response = await fetch(`${host.url}/hooks/${id}`, {
       method: "POST",
-      headers: { Authorization: `Bearer ${secret}` },
-      body: "{}",
+      headers: { Authorization: `Bearer ${secret}`, ...headers },
+      body,
     })
-    expect(response.status).toBe(202)
+    return { status: response.status, body: await response.json() }
   }
+  const fire = async (trigger: Created) =>
+    expect(await callHook(trigger)).toEqual({ status: 202, body: { ok: true } })
   const syncWorkflow = (runner: FakeRunner): Promise<RequestResult<"workflow-sync">> => {
     const fields: RequestFields<"workflow-sync"> = {
       slug: "nightly",
@@ -202,6 +208,177 @@ export const testEffects = (
         parent.send({ type: "child-session", childSessionId: "c9" })
         await watcher.until(() => watcher.state("child:c9") !== undefined, "child")
         expect(watcher.state("child:c9")).toMatchObject({ childSessionId: "c9", status: "running" })
+      })
+    })
+
+    describe("a workflow that is stored", () => {
+      const command = { type: "bash", command: "true" }
+      const loop = (fields: object) => ({ type: "loop", steps: [command], ...fields })
+
+      test.each([
+        [{ type: "nope" }, "data.steps.1.type: is not a known step type"],
+        [{ type: "bash" }, "data.steps.1.command: must be a text"],
+        [{ type: "parallel", steps: [{ type: "bash" }] }, "data.steps.1.steps.0.command"],
+        [loop({ times: 101 }), "data.steps.1.times: 101 iterations exceed maxIterations (100)"],
+        [loop({ over: [1, 2], maxIterations: 1 }), "data.steps.1.over: 2 iterations exceed"],
+      ])(
+        "a workflow with the step %j is refused with its field, and changes nothing",
+        async (step, problem) => {
+          const { request } = startRunner("s1").uplink
+          const data = { steps: [command, step] }
+          const refusal = (asked: Promise<unknown>) => asked.then(String, String)
+          const fields = { slug: "w", name: "First", data: { steps: [command] } }
+          expect(await refusal(request("workflow-sync", { ...fields, data }))).toContain(problem)
+          expect((await request("workflow-list", {})).workflows).toEqual([])
+          const { workflow } = await request("workflow-sync", fields)
+          const sync = request("workflow-sync", { ...fields, name: "Second", data })
+          expect(await refusal(sync)).toContain(problem)
+          const payload = { workflowId: "w", name: "Third", data }
+          const update = request("workflow-api", { action: "update", payload })
+          expect(await refusal(update)).toContain(problem)
+          const proposal = request("workflow-api", {
+            action: "proposal-create",
+            payload: {
+              workflowId: "w",
+              baseWorkflowHash: workflow["workflowHash"],
+              proposal: data,
+            },
+          })
+          expect(await refusal(proposal)).toContain(problem.replace("data", "proposal"))
+          const read = await request("workflow-api", {
+            action: "get",
+            payload: { workflowId: "w" },
+          })
+          expect(read.data).toEqual({ workflow })
+        },
+      )
+
+      test("the list of workflows has what each one is for and not its steps", async () => {
+        const runner = startRunner("s1")
+        const { request } = runner.uplink
+        const steps = [
+          { type: "bash", id: "a", command: "echo {{variables.what}}", outputVariable: "made" },
+          { type: "bash", id: "b", command: "echo {{ variables.made }} {{outputs.a}}" },
+          {
+            type: "conditional",
+            condition: { variable: "place", equals: "{{variables.what}}" },
+            then: [
+              {
+                type: "loop",
+                over: "birds",
+                steps: [{ type: "agent", goal: "{{variables.item}}" }],
+              },
+            ],
+          },
+        ]
+        const fields = { slug: "w", name: "W", description: "does it", data: { steps } }
+        const { workflow } = await request("workflow-sync", fields)
+        const { id } = await createTrigger(runner, {
+          name: "on push",
+          workflowId: "w",
+          config: { type: "webhook" },
+        })
+        expect((await request("workflow-list", {})).workflows).toEqual([
+          {
+            id: workflow["id"],
+            slug: "w",
+            name: "W",
+            description: "does it",
+            enabled: true,
+            triggers: [{ id, name: "on push", type: "webhook", enabled: true }],
+            steps: 5,
+            variables: ["birds", "place", "what"],
+          },
+        ])
+      })
+    })
+
+    describe("a workflow that waits for an approval", () => {
+      const token = "the-resume-token"
+      const waiting = async (runner: FakeRunner): Promise<string> => {
+        await syncWorkflow(runner)
+        const { execution } = await runner.uplink.request("workflow-run", { workflowId: "nightly" })
+        const executionId = String(execution["id"])
+        const requiresApproval = {
+          stepId: "ok",
+          prompt: "Deploy?",
+          items: ["a"],
+          resumeToken: token,
+        }
+        const envelope = {
+          ok: true,
+          status: "needs_approval",
+          executionId,
+          requiresApproval,
+        } as const
+        runner.send({ type: "workflow-execution-result", executionId, envelope })
+        return executionId
+      }
+      const approvalOf = (executionId: string) => ({
+        id: `${executionId}/ok`,
+        kind: "approval",
+        channel: "web:default",
+        status: "open",
+        executionId,
+        stepId: "ok",
+        text: "Deploy?",
+        items: ["a"],
+      })
+      const openIn = (client: TestClient) =>
+        client.interactions().filter(({ status }) => status === "open")
+      const read = async () => {
+        const client = await connect("s1")
+        return { open: openIn(client), state: client.state("approvals") }
+      }
+
+      test.each([
+        [true, "running"],
+        [false, "cancelled"],
+      ])(
+        "clients see it in the interactions and in the state until it is answered with %p, after a restart too",
+        async (approve, status) => {
+          const runner = startRunner("s1")
+          const client = await connect("s1")
+          const executionId = await waiting(runner)
+          await client.until(() => openIn(client).length === 1, "the approval")
+          expect(openIn(client)).toMatchObject([approvalOf(executionId)])
+          expect(client.state("approvals")).toMatchObject([approvalOf(executionId)])
+          await host.restart()
+          const later = await connect("s1")
+          expect(openIn(later)).toMatchObject([approvalOf(executionId)])
+          expect(later.state("approvals")).toMatchObject([approvalOf(executionId)])
+          expect(JSON.stringify(later.state("approvals"))).not.toContain(token)
+          expect(JSON.stringify(openIn(later))).not.toContain(token)
+          expect(
+            await later.ask({ type: "approve-execution", executionId, approve }),
+          ).toMatchObject({
+            ok: true,
+            status,
+          })
+          expect(await read()).toEqual({ open: [], state: undefined })
+          await later.until(() => openIn(later).length === 0, "the event of its end")
+          const [answered] = later.interactions()
+          expect(answered).toMatchObject({ status: "answered", answer: approve })
+          await later.until(() => !later.state("approvals"), "the state without it")
+          await host.restart()
+          expect(await read()).toEqual({ open: [], state: undefined })
+        },
+      )
+
+      test("an approval of a cancelled run and of an ended session is not waited for any more", async () => {
+        const runner = startRunner("s1")
+        const client = await connect("s1")
+        const executionId = await waiting(runner)
+        await client.until(() => openIn(client).length === 1, "the approval")
+        await runner.uplink.request("execution-api", {
+          action: "cancel",
+          payload: { executionId },
+        })
+        await client.until(() => openIn(client).length === 0, "the end of the first")
+        await waiting(runner)
+        await client.until(() => openIn(client).length === 1, "the second approval")
+        await call("DELETE", "/sessions/s1")
+        expect(await read()).toEqual({ open: [], state: undefined })
       })
     })
 
@@ -482,6 +659,118 @@ export const testEffects = (
           "answer",
         )
         expect(second.prompts.map(({ content }) => content)).toEqual(["wake up"])
+      })
+
+      test("a variable whose path the data of a webhook does not have is an error that names the path, and nothing runs", async () => {
+        const runner = startRunner("s1")
+        await syncWorkflow(runner)
+        const trigger = await createTrigger(runner, {
+          name: "on push",
+          workflowId: "nightly",
+          config: { type: "webhook" },
+          variableMapping: { who: "sender.login", times: 3 },
+        })
+        expect(await callHook(trigger, '{"sender":{}}')).toEqual({
+          status: 422,
+          body: {
+            ok: false,
+            error: {
+              code: "http-422",
+              message: `the trigger ${trigger.id} ran nothing: variableMapping.who: the data of the trigger has no "sender.login"`,
+            },
+          },
+        })
+        const executions = () => runner.uplink.request("workflow-executions", {})
+        expect((await executions()).executions).toEqual([])
+        const byHand = runner.uplink.request("trigger-api", {
+          action: "run",
+          payload: { triggerId: trigger.id },
+        })
+        expect(await byHand.then(String, String)).toContain("variableMapping.who")
+        expect((await callHook(trigger, '{"sender":{"login":null}}')).status).toBe(202)
+        expect(await executions()).toMatchObject({
+          executions: [{ variables: { who: null, times: 3 } }],
+        })
+        await runner.uplink.request("trigger-api", {
+          action: "run",
+          payload: { triggerId: trigger.id, variables: { who: "ann" } },
+        })
+        expect((await executions()).executions).toHaveLength(2)
+      })
+
+      test("a schedule whose variables its data cannot have is refused when it is saved", async () => {
+        const runner = startRunner("s1")
+        await syncWorkflow(runner)
+        const saved = createTrigger(runner, {
+          name: "nightly",
+          workflowId: "nightly",
+          config: { type: "schedule", cron: "0 3 * * *" },
+          variableMapping: { at: "scheduledFor", who: "sender.login" },
+        })
+        expect(await saved.then(String, String)).toContain(
+          'variableMapping.who: the data of the trigger has no "sender.login"',
+        )
+        const listed = await runner.uplink.request("trigger-api", { action: "list" })
+        expect(listed.data).toEqual({ triggers: [] })
+      })
+
+      test.each(["X-GitHub-Delivery", "Idempotency-Key"])(
+        "a webhook that is delivered again with the same %s runs once and answers the same, after a restart too",
+        async (header) => {
+          const runner = startRunner("s1")
+          await syncWorkflow(runner)
+          const trigger = await createTrigger(runner, {
+            name: "runs",
+            workflowId: "nightly",
+            config: { type: "webhook" },
+            variableMapping: { who: "who" },
+          })
+          const deliver = (delivery: string, body = '{"who":"ann"}') =>
+            callHook(trigger, body, { [header]: delivery })
+          const answer = { status: 202, body: { ok: true } }
+          const started = async () =>
+            (await runner.uplink.request("workflow-executions", {})).executions.length
+          // A delivery that ran nothing may be delivered again.
+          expect((await deliver("one", "{}")).status).toBe(422)
+          expect(await deliver("one")).toEqual(answer)
+          expect(await deliver("one")).toEqual(answer)
+          expect(await deliver("one", "{}")).toEqual(answer)
+          expect(await started()).toBe(1)
+          await host.restart()
+          expect(await deliver("one")).toEqual(answer)
+          expect(
+            await callHook({ ...trigger, secret: "wrong" }, "{}", { [header]: "one" }),
+          ).toMatchObject({ status: 401 })
+          expect(await started()).toBe(1)
+          expect(await deliver("two")).toEqual(answer)
+          expect(await started()).toBe(2)
+        },
+      )
+
+      test("a refused call of a webhook has the error body of the other routes, and it says what to do", async () => {
+        const runner = startRunner("s1")
+        const trigger = await createTrigger(runner, {
+          name: "prompts",
+          config: { type: "webhook", prompt: "wake up" },
+        })
+        const refusalOf = async (called: Created, body?: string) => {
+          const { status, body: answer } = await callHook(called, body)
+          return {
+            status,
+            ...(answer as { ok: boolean; error: { code: string; message: string } }),
+          }
+        }
+        const wrong = await refusalOf({ ...trigger, secret: "wrong" })
+        expect(wrong).toMatchObject({ status: 401, ok: false, error: { code: "http-401" } })
+        expect(wrong.error.message).toBe(
+          `the secret of the trigger ${trigger.id} is missing or wrong: send it as "Authorization: Bearer SECRET"`,
+        )
+        const missing = await refusalOf({ ...trigger, id: "none" })
+        expect(missing).toMatchObject({ status: 404, ok: false, error: { code: "http-404" } })
+        expect(missing.error.message).toContain("there is no enabled webhook trigger none")
+        const large = await refusalOf(trigger, "x".repeat(1024 * 1024 + 1))
+        expect(large).toMatchObject({ status: 413, ok: false, error: { code: "http-413" } })
+        expect(runner.prompts).toEqual([])
       })
 
       test("a trigger of an ended session ends with a note in its conversation, and its workflow run is failed", async () => {

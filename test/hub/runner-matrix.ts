@@ -84,7 +84,7 @@ const requestsOf = (of: Things): Readonly<Record<RequestType, readonly Fields[]>
     api("run", { triggerId: of.trigger }),
     api("delete", { triggerId: of.trigger }),
   ],
-  "execution-api": ["get", "steps", "cancel", "approve"].map((action) =>
+  "execution-api": ["get", "steps", "cancel"].map((action) =>
     api(action, { executionId: of.execution, approve: true, resumeToken: "t" }),
   ),
   "list-personas": [{}],

@@ -38,7 +38,7 @@ describe("generated files", () => {
     const stubs = [...(await generatedTools()).keys()].filter((path) => path.startsWith("tools/"))
     const found = await readdir(join(root, "opencode-config/tools"))
     expect(found.map((name) => `tools/${name}`).toSorted()).toEqual(stubs.toSorted())
-    expect(found).toHaveLength(71)
+    expect(found).toHaveLength(70)
   })
 
   test("the bundle of the tools imports only built-in modules", async () => {

@@ -41,8 +41,8 @@ describe("arguments of a tool", () => {
 })
 
 describe("table of tools", () => {
-  test("there are 71 tools, and a tool that is both generated and hand-written is rejected", () => {
-    expect(Object.keys(tools)).toHaveLength(71)
+  test("there are 70 tools, and a tool that is both generated and hand-written is rejected", () => {
+    expect(Object.keys(tools)).toHaveLength(70)
     const [some] = Object.values(handWritten)
     if (!some) throw new Error("there are no hand-written tools")
     expect(() => toolsFrom(operations, { spawn_session: some })).toThrow(
@@ -113,11 +113,11 @@ describe("explanation of an execution", () => {
 describe("config of a trigger", () => {
   test("the config of a trigger contains only the arguments of its type", () => {
     const given = {
-      webhook_path: "/hook",
+      webhook_secret: "s",
       schedule_cron: "* * * * *",
       schedule_target: "workflow",
     } as const
-    expect(configOf({ type: "webhook", ...given })).toEqual({ type: "webhook", path: "/hook" })
+    expect(configOf({ type: "webhook", ...given })).toEqual({ type: "webhook", secret: "s" })
     expect(configOf({ type: "schedule", ...given })).toEqual({
       type: "schedule",
       cron: "* * * * *",

@@ -340,18 +340,6 @@ const executions = {
     bad: { id: "" },
     refusal: "id must not be empty",
   },
-  approve_execution: {
-    good: { id: "e1", approve: false, resumeToken: "r", reason: "No" },
-    frame: action("execution-api", "approve", {
-      executionId: "e1",
-      approve: false,
-      resumeToken: "r",
-      reason: "No",
-    }),
-    reads: "Decided. Status: cancelled.",
-    bad: { id: "e1", approve: true },
-    refusal: "resumeToken is required and must be text",
-  },
   cancel_execution: {
     good: { id: "e1" },
     frame: action("execution-api", "cancel", { executionId: "e1" }),

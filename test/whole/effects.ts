@@ -120,10 +120,6 @@ export const effects = {
     seenBy: "model",
   },
   get_execution_steps: { effect: "The model reads the output of each step.", seenBy: "model" },
-  approve_execution: {
-    effect: "Refused: the run waits until a person approves it in a client.",
-    seenBy: "file",
-  },
   cancel_execution: { effect: "The command of the run ends.", seenBy: "process" },
   debug_execution: {
     effect: "The model reads which step failed and its error.",

@@ -170,7 +170,7 @@ const events: Readonly<Record<EventAction, Rule>> = {
   "event:part-removed": read("a part that was withdrawn"),
   "event:queue": read("the queue"),
   "event:channel": read("the summary of a conversation"),
-  "event:interaction": read("a question or a permission"),
+  "event:interaction": read("a question, a permission or an approval"),
   "event:state": read("a named value"),
   "event:ask": read("the result of a command"),
   "event:artifact": read("an image, or a file that the agent shows"),

@@ -200,10 +200,6 @@ export const executionHandlers = (
         const { steps } = find(sql, readPayload(targetPayload, payload).executionId)
         return { data: { steps } }
       }
-      case "approve":
-        throw new Refusal(
-          "an approval is a person's decision: ask the user to approve or deny the execution in their client",
-        )
       case "cancel": {
         const { executionId, reason } = readPayload(cancelPayload, payload)
         const row = find(sql, executionId)
@@ -236,12 +232,22 @@ const askForApproval = (
     "SELECT * FROM executions WHERE id = ? AND status = 'running'",
     id,
   )
-  const question = requiresApproval?.prompt.slice(0, MAX_QUESTION) ?? ""
+  if (!row || !requiresApproval) return
+  const { stepId, items } = requiresApproval
+  const question = requiresApproval.prompt.slice(0, MAX_QUESTION)
   const content = `A workflow waits for an approval: ${question}\nApprove or deny execution ${id} (approve-execution).`
-  if (row) effects.add(`${id}/${token}/ask`, row.session, { do: "note", content })
+  const approval = {
+    executionId: id,
+    stepId,
+    text: question,
+    ...(JSON.stringify(items).length <= MAX_ITEMS && { items }),
+  }
+  effects.add(`${id}/${token}/ask`, row.session, { do: "note", content, approval })
 }
 
 const MAX_QUESTION = 2000
+/** Characters of the items that clients get. All of them are in the execution. */
+const MAX_ITEMS = 20_000
 
 const resume = (
   sql: Sql,

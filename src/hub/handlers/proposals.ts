@@ -91,7 +91,7 @@ export const proposalActions = (sql: Sql, context: HandlerContext, workflows: Wo
       if (hash !== proposed.baseWorkflowHash) {
         throw new Refusal(`baseWorkflowHash: the current version of the workflow is ${hash}`)
       }
-      checkDefinition(proposed.proposal)
+      checkDefinition(proposed.proposal, "proposal")
       const id = context.newId()
       sql.run(
         `INSERT INTO proposals (id, workflow, base_hash, proposal, diff, execution, session, status, expires_at, created_at)

@@ -1,6 +1,7 @@
 /** The payloads of `trigger-api`, and how a trigger's data becomes the variables of a workflow. */
 import { z } from "zod"
 import { triggerConfig } from "../shared-store/rows.ts"
+import { Refusal } from "./handler-table.ts"
 
 const text = z.string().min(1)
 const record = z.record(z.string(), z.unknown())
@@ -45,25 +46,29 @@ export const withoutSecret = (config: Readonly<Record<string, unknown>>) =>
     Object.entries(config).filter(([name]) => name !== "secret" && name !== "secretHash"),
   )
 
-/** `{"pr": "pull_request.number"}` reads a path of the data. A path that is not there, or a non-text, is the value itself. */
+/**
+ * `{"pr": "pull_request.number"}` reads a path of the data; a value that is no text is itself. A name of `given` needs no path.
+ * The Refusal names a path that the data does not have: a command must not run with another text in its place.
+ */
 export const mapVariables = (
   mapping: Readonly<Record<string, unknown>>,
   data: unknown,
-): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(mapping).map(([name, from]) => [
-      name,
-      typeof from === "string" ? (valueAt(data, from.replace(/^\$\.?/, "")) ?? from) : from,
-    ]),
-  )
+  given: Readonly<Record<string, unknown>> = {},
+): Record<string, unknown> => ({
+  ...Object.fromEntries(
+    Object.entries(mapping)
+      .filter(([name]) => !Object.hasOwn(given, name))
+      .map(([name, from]) => [name, typeof from === "string" ? valueAt(data, name, from) : from]),
+  ),
+  ...given,
+})
 
-const valueAt = (data: unknown, path: string): unknown =>
-  path
-    .split(".")
-    .reduce<unknown>(
-      (value, key) =>
-        typeof value === "object" && value !== null && Object.hasOwn(value, key)
-          ? (value as Record<string, unknown>)[key]
-          : undefined,
-      data,
-    )
+const valueAt = (data: unknown, name: string, path: string): unknown => {
+  let value = data
+  for (const key of path.replace(/^\$\.?/, "").split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key))
+      throw new Refusal(`variableMapping.${name}: the data of the trigger has no "${path}"`)
+    value = (value as Readonly<Record<string, unknown>>)[key]
+  }
+  return value
+}

@@ -5,6 +5,7 @@
 import type { Sql } from "../session/ports.ts"
 import { nextTime, parseCron } from "../shared-store/cron.ts"
 import type { Effects } from "../shared-store/effects.ts"
+import type { Results } from "../shared-store/results.ts"
 import {
   nextTriggerRow,
   selectAll,
@@ -35,9 +36,23 @@ export interface Triggers {
   readonly alarm: () => void
   /** When `alarm` must be called next, in ms since 1970. */
   readonly nextAlarm: () => number | undefined
-  /** Fires a webhook and returns the HTTP status. Call inside a transaction. */
-  readonly hook: (id: string, secret: string, data: unknown) => 202 | 401 | 404
+  /** Fires a webhook. Call inside a transaction. */
+  readonly hook: (id: string, call: HookCall) => HookAnswer
 }
+
+export interface HookCall {
+  readonly secret: string
+  readonly data: unknown
+  /** The sender's name of this delivery: a repeated one fires nothing and gets the answer of the first. */
+  readonly delivery?: string | undefined
+}
+
+/** An HTTP status, and for a refusal what is wrong, where, and what to do. */
+export type HookAnswer =
+  | { readonly status: 202 }
+  | { readonly status: 401 | 404 | 422; readonly problem: string }
+
+const senderOf = (trigger: string) => `hook ${trigger}`
 
 export const createTriggers = (
   sql: Sql,
@@ -45,6 +60,7 @@ export const createTriggers = (
   workflows: Workflows,
   executions: Executions,
   effects: Effects,
+  results: Results,
 ): Triggers => {
   const find = (id: string): TriggerRow => {
     const row = selectOne(sql, triggerRow, "SELECT * FROM triggers WHERE id = ?", id)
@@ -70,13 +86,18 @@ export const createTriggers = (
       : null
 
   /** Refuses a schedule that is invalid or has no future date, and a trigger that would do nothing. */
-  const check = (config: TriggerConfig, workflow: string | null) => {
+  const check = (
+    config: TriggerConfig,
+    workflow: string | null,
+    mapping: Readonly<Record<string, unknown>>,
+  ) => {
     if (config.type === "schedule" && scheduleDue(config) === null) {
       throw new Refusal(`config.cron: "${config.cron}" matches no date, so it would never fire`)
     }
     if (workflow === null && config.prompt === undefined) {
       throw new Refusal("a trigger needs a workflow to start or a config.prompt to send")
     }
+    if (workflow !== null && config.type === "schedule") mapVariables(mapping, scheduleData(0))
   }
   const scheduleDue = (config: TriggerConfig): number | null => {
     try {
@@ -92,7 +113,16 @@ export const createTriggers = (
     data: unknown,
     givenVariables: Readonly<Record<string, unknown>> = {},
   ) => {
+    const started = start(row, firingId, data, givenVariables)
     sql.run("UPDATE triggers SET last_at = ? WHERE id = ?", context.now(), row.id)
+    return started
+  }
+  const start = (
+    row: TriggerRow,
+    firingId: string,
+    data: unknown,
+    givenVariables: Readonly<Record<string, unknown>>,
+  ) => {
     if (row.workflow === null) {
       effects.add(firingId, row.session, { do: "prompt", content: row.config.prompt ?? row.name })
       return { prompted: row.session }
@@ -102,9 +132,19 @@ export const createTriggers = (
         id: firingId,
         workflow: workflows.find(row.workflow),
         session: row.session,
-        variables: { ...mapVariables(row.mapping, data), ...givenVariables },
+        variables: mapVariables(row.mapping, data, givenVariables),
         trigger: { id: row.id, type: row.type, data },
       }),
+    }
+  }
+  /** What keeps a trigger from firing, or nothing. A refused firing has changed nothing. */
+  const problemOf = (row: TriggerRow, work: () => unknown): string | undefined => {
+    try {
+      work()
+      return undefined
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      return `the trigger ${row.id} ran nothing: ${error.message}`
     }
   }
 
@@ -157,7 +197,7 @@ export const createTriggers = (
               payload,
             )
             const workflow = workflowIdOf(workflowId)
-            check(config, workflow)
+            check(config, workflow, variableMapping)
             const secret =
               config.type === "webhook" ? (config.secret ?? context.newId()) : undefined
             const id = (context.newTriggerId ?? context.newId)()
@@ -190,7 +230,8 @@ export const createTriggers = (
               : row.config
             const workflow =
               change.workflowId === undefined ? row.workflow : workflowIdOf(change.workflowId)
-            check(config, workflow)
+            const mapping = change.variableMapping ?? row.mapping
+            check(config, workflow, mapping)
             save({
               id: row.id,
               name: change.name ?? row.name,
@@ -198,7 +239,7 @@ export const createTriggers = (
               session: row.session,
               enabled: change.enabled ?? row.enabled,
               config,
-              mapping: change.variableMapping ?? row.mapping,
+              mapping,
             })
             return { data: { trigger: show(find(row.id)), success: true } }
           }
@@ -209,6 +250,7 @@ export const createTriggers = (
           case "delete": {
             const { id } = find(readPayload(targetPayload, payload).triggerId)
             sql.run("DELETE FROM triggers WHERE id = ?", id)
+            results.forget(senderOf(id))
             return { data: { success: true } }
           }
         }
@@ -224,23 +266,41 @@ export const createTriggers = (
       for (const row of due) {
         // Several times missed while the hub was down cause one firing.
         sql.run("UPDATE triggers SET next_at = ? WHERE id = ?", nextDue(row.config, true), row.id)
-        fire(row, `${row.id}@${row.next_at}`, { scheduledFor: row.next_at })
+        const id = `${row.id}@${row.next_at}`
+        const problem = problemOf(row, () => fire(row, id, scheduleData(row.next_at)))
+        // Nobody waits for an answer, and the other schedules must fire.
+        if (problem !== undefined)
+          effects.add(`${id}/refused`, row.session, { do: "note", content: problem })
       }
     },
     nextAlarm: () =>
       selectOne(sql, nextTriggerRow, "SELECT min(next_at) AS at FROM triggers WHERE enabled = 1")
         ?.at ?? undefined,
-    hook: (id, secret, data) => {
+    hook: (id, { secret, data, delivery }) => {
       const row = selectOne(
         sql,
         triggerRow,
         "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
         id,
       )
-      if (!row) return 404
-      if (!isSecretOf(context.digest, row.id, row.config, secret)) return 401
-      fire(row, `${row.id}#${context.newId()}`, data)
-      return 202
+      if (!row)
+        return {
+          status: 404,
+          problem: `there is no enabled webhook trigger ${id}: check the path, or enable the trigger`,
+        }
+      if (!isSecretOf(context.digest, row.id, row.config, secret))
+        return {
+          status: 401,
+          problem: `the secret of the trigger ${id} is missing or wrong: send it as "Authorization: Bearer SECRET"`,
+        }
+      const work = () => void fire(row, `${row.id}#${context.newId()}`, data)
+      const problem = problemOf(row, () =>
+        delivery === undefined ? work() : results.onceFromOutside(senderOf(id), delivery, work),
+      )
+      return problem === undefined ? { status: 202 } : { status: 422, problem }
     },
   }
 }
+
+/** The data of a firing of a schedule. */
+const scheduleData = (at: number | null) => ({ scheduledFor: at })

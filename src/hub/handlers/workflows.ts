@@ -1,10 +1,18 @@
 /** Workflow definitions. Every change is stored as a version with its hash, so that it can be rolled back. */
 import { z } from "zod"
 import type { Sql } from "../session/ports.ts"
-import { selectAll, selectOne, type WorkflowRow, workflowRow } from "../shared-store/rows.ts"
+import {
+  selectAll,
+  selectOne,
+  triggerRow,
+  type WorkflowRow,
+  workflowRow,
+} from "../shared-store/rows.ts"
 import { Refusal, type StoreHandlers } from "./handler-table.ts"
 import type { HandlerContext } from "./handler-context.ts"
 import { hashWorkflow } from "../../wire/workflow/canonical.ts"
+import { parseWorkflow } from "../../wire/workflow/definition.ts"
+import { countSteps, variablesOf } from "../../wire/workflow/variables.ts"
 
 export interface Workflows {
   /** By id or slug. Throws a Refusal when there is none. */
@@ -96,10 +104,16 @@ const storeVersion = (
 
 const definition = z.looseObject({ steps: z.array(z.unknown()).min(1) })
 
-/** Only what the hub needs: the runner checks the steps before it executes them. */
-export const checkDefinition = (data: unknown): void => {
-  if (!definition.safeParse(data).success) {
-    throw new Refusal("data.steps: must be a list of at least one step")
+/** Also the check of the runner, so that what is stored can run. `field` is where the caller sent the definition. */
+export const checkDefinition = (data: unknown, field = "data"): void => {
+  if (!definition.safeParse(data).success)
+    throw new Refusal(`${field}.steps: must be a list of at least one step`)
+  try {
+    parseWorkflow(data)
+  } catch (error) {
+    const lines = (error instanceof Error ? error.message : String(error)).split("\n")
+    const placed = lines.map((line) => `${field}${line.startsWith("steps.") ? "." : ": "}${line}`)
+    throw new Refusal(placed.join("\n"))
   }
 }
 
@@ -115,14 +129,36 @@ const slugify = (name: string): string =>
     .replaceAll(/[^a-z0-9]+/g, "-")
     .replaceAll(/^-+|-+$/g, "") || "workflow"
 
+/** What a reader chooses by: the definition may be long and is read by id. */
+const summarize = (sql: Sql, { id, slug, name, description, enabled, data }: WorkflowRow) => ({
+  id,
+  slug,
+  name,
+  description: description ?? "",
+  enabled,
+  triggers: selectAll(
+    sql,
+    triggerRow,
+    "SELECT * FROM triggers WHERE workflow = ? ORDER BY created_at",
+    id,
+  ).map((trigger) => ({
+    id: trigger.id,
+    name: trigger.name,
+    type: trigger.type,
+    enabled: trigger.enabled,
+  })),
+  steps: countSteps(data),
+  variables: variablesOf(data),
+})
+
 export const workflowHandlers = (
   sql: Sql,
   context: HandlerContext,
   workflows: Workflows,
 ): Pick<StoreHandlers, "workflow-list" | "workflow-sync"> => ({
   "workflow-list": () => ({
-    workflows: selectAll(sql, workflowRow, "SELECT * FROM workflows ORDER BY name").map(
-      workflows.show,
+    workflows: selectAll(sql, workflowRow, "SELECT * FROM workflows ORDER BY name").map((row) =>
+      summarize(sql, row),
     ),
   }),
   "workflow-sync": ({ id, slug, name, description, version, data }, { session }) => {

@@ -228,6 +228,8 @@ export const words = {
   } as Readonly<Record<string, string>>,
   command: "Command",
   deny: "Deny",
+  approve: "Approve",
+  approvalTitle: "A workflow waits for your approval",
   allowAlways: "Always allow",
   allowOnce: "Allow once",
   queued: "Queued",

@@ -1,4 +1,5 @@
 /** The clients' side of a session: what each verb does and what it replies. The table of verbs is total. */
+import { closeApproval } from "./approvals.ts"
 import type { CommandFrame, RequestFrame } from "../../wire/frames/index.ts"
 import { channelAddress, channelKey, hasChannel } from "../../wire/channel.ts"
 import {
@@ -113,6 +114,8 @@ export const createClientSide = (context: SessionContext, flush: () => void): Cl
     const decision = { executionId, isApproved, reason }
     const outcome = await ports.decideExecution(decision).catch(() => undefined)
     if (!outcome) return refuse("conflict", "the decision could not be stored: try again")
+    // The order that follows closes it too, if the host is stopped here. A refused one is not waited for.
+    context.commit(() => closeApproval(context, executionId, outcome.ok ? isApproved : undefined))
     return outcome.ok
       ? { ok: true, status: outcome.status }
       : refuse(outcome.isUnknown ? "not-found" : "too-late", outcome.message)

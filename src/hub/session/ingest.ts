@@ -1,6 +1,7 @@
 /** What each frame of the runner changes in the session. The table is total: a frame without a handler does not compile. */
 import { addNote } from "./notes.ts"
 import { readWorkStatus } from "./activity.ts"
+import { closeApproval, closeApprovals } from "./approvals.ts"
 import { z } from "zod"
 import { providerModels } from "../../wire/frames/shapes.ts"
 import type { Outbound, ReportFrame } from "../../wire/frames/index.ts"
@@ -288,11 +289,13 @@ const tableOf = (context: SessionContext): IngestTable => {
     "self-terminate": () => {
       if (ports.staysOpen?.() === true) {
         addNote(context, { id: ports.newId(), role: "system", content: COMPLETED })
+        closeApprovals(context)
         withdrawAll(context, undefined)
         return ports.ended()
       }
       if (!hasEnded(values)) context.childReports.ended("It has completed its session.", false)
       values.setPublic("session", { status: "ended" })
+      closeApprovals(context)
       withdrawAll(context, undefined)
       ports.ended()
     },
@@ -320,6 +323,7 @@ const tableOf = (context: SessionContext): IngestTable => {
     "workflow-accepted": ({ executionId }) => markDelivered(context, executionId),
     "workflow-execution-result": ({ executionId, envelope }) => {
       completeOrders(context, executionId)
+      if (!envelope.requiresApproval) closeApproval(context, executionId, undefined)
       context.workflowReports.add(executionId, envelope)
     },
     "opencode-config-applied": ({ success, restarted, error, requestId }) => {

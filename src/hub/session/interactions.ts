@@ -1,4 +1,4 @@
-/** Questions and permissions that the agent waits for. They are stored, and the first answer counts. */
+/** Questions and permissions that the agent waits for, and approvals of workflows. They are stored, and the first answer counts. */
 import type { z } from "zod"
 import type { Interaction } from "../../wire/clients/conversation.ts"
 import type { Changes } from "./changes.ts"
@@ -22,6 +22,8 @@ export interface Interactions {
   readonly openPermission: (channel: string) => string | undefined
   /** The turn has ended: its open interactions are not waited for any more. */
   readonly expire: (promptId: string) => void
+  /** The decision is the shared store's; without one, the run has ended. */
+  readonly closeApproval: (id: string, isApproved: boolean | undefined) => void
   /** The runner does not wait for this one any more. */
   readonly expireOne: (id: string) => void
   /** Answers that the runner may have missed while it was disconnected. It ignores an answer that it has already. */
@@ -76,6 +78,17 @@ export const createInteractions = (sql: Sql, changes: Changes, now: () => number
       )
       if (answered) record(answered)
       return answered !== undefined
+    },
+    closeApproval: (id, isApproved) => {
+      if (isApproved === undefined) return expireWhere("id", id)
+      const answered = readRow(
+        sql,
+        entityChannelRow,
+        "UPDATE interactions SET status = 'answered', answer = ? WHERE id = ? AND status = 'open' RETURNING id, channel",
+        JSON.stringify(isApproved),
+        id,
+      )
+      if (answered) record(answered)
     },
     exists: (id) => hasRow(sql, "SELECT 1 FROM interactions WHERE id = ?", id),
     openQuestion: (channel) => oldestOpen(sql, channel, "question"),

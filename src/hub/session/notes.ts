@@ -2,7 +2,9 @@
 import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { storeArtifact } from "./artifacts.ts"
-import type { NamedValues } from "./named-values.ts"
+import { openApproval } from "./approvals.ts"
+import { hasEnded, type NamedValues } from "./named-values.ts"
+import type { WorkflowApproval } from "./ports.ts"
 import type { SessionContext } from "./session-context.ts"
 
 export interface Note {
@@ -15,6 +17,8 @@ export interface Note {
   readonly reply?: boolean
   /** Another message follows it: the final text of the turn is sent too. */
   readonly followUp?: boolean
+  /** It asks people for this approval, which clients show until it is decided. */
+  readonly approval?: WorkflowApproval
 }
 
 export type Notification = Readonly<Record<string, unknown>> & { readonly id: string }
@@ -26,7 +30,16 @@ const notificationList = z.array(z.looseObject({ id: z.string() }))
 /** Call in a transaction. */
 export const addNote = (
   context: SessionContext,
-  { id, role, content, channel = MAIN_CHANNEL, image, reply = false, followUp = false }: Note,
+  {
+    id,
+    role,
+    content,
+    channel = MAIN_CHANNEL,
+    image,
+    reply = false,
+    followUp = false,
+    approval,
+  }: Note,
 ): void => {
   const artifact =
     image &&
@@ -38,6 +51,7 @@ export const addNote = (
     })
   const extra = artifact === undefined ? {} : { extra: { artifact } }
   context.messages.add(role, { channel, content, ...extra }, { id })
+  if (approval && !hasEnded(context.values)) openApproval(context, channel, approval)
   if (!reply) return
   if (!followUp) context.chatSends.markReplied(channel)
   const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }

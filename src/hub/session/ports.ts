@@ -52,6 +52,16 @@ export interface ExecutionDecision {
   readonly reason?: string | undefined
 }
 
+/** What a client needs to decide about an execution that waits: the verb `approve-execution` names it. */
+export const workflowApproval = z.object({
+  executionId: z.string(),
+  stepId: z.string(),
+  text: z.string(),
+  /** Absent when they are long. */
+  items: z.array(z.unknown()).optional(),
+})
+export type WorkflowApproval = z.output<typeof workflowApproval>
+
 export type DecisionOutcome =
   | { readonly ok: true; readonly status: string }
   | { readonly ok: false; readonly isUnknown: boolean; readonly message: string }

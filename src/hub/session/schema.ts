@@ -3,6 +3,12 @@ import { addColumns } from "./add-columns.ts"
 import type { Sql } from "./ports.ts"
 import { migrateSearchIndex } from "./search-index.ts"
 
+const INTERACTIONS = `CREATE TABLE IF NOT EXISTS interactions (
+    id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('question', 'permission', 'approval')), prompt_id TEXT,
+    channel TEXT NOT NULL, payload TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'expired')),
+    answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`
+
 const statements = [
   // Named values: clients see those in `state`; tokens, keys and config are in `meta`.
   "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -47,11 +53,7 @@ const statements = [
   // Blobs with the files of prompts that have not ended. At the end the rows are deleted first, then the blobs.
   `CREATE TABLE IF NOT EXISTS files (
     prompt TEXT NOT NULL, place INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (prompt, place))`,
-  `CREATE TABLE IF NOT EXISTS interactions (
-    id TEXT PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('question', 'permission')), prompt_id TEXT,
-    channel TEXT NOT NULL, payload TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('open', 'answered', 'expired')),
-    answer TEXT, answered_by TEXT, at INTEGER NOT NULL)`,
+  INTERACTIONS,
   "CREATE INDEX IF NOT EXISTS interactions_open ON interactions (channel) WHERE status = 'open'",
   `CREATE TABLE IF NOT EXISTS asks (
     id TEXT PRIMARY KEY, kind TEXT NOT NULL, status TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)`,
@@ -93,7 +95,23 @@ const statements = [
   "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
 ]
 
+/** An older version's table refuses the kind `approval`, and SQLite cannot change a constraint. */
+const allowApprovals = (sql: Sql): void => {
+  const old = sql.all(
+    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'interactions' AND instr(sql, 'approval') = 0",
+  )
+  if (old.length === 0) return
+  sql.transaction(() => {
+    sql.run("ALTER TABLE interactions RENAME TO old_interactions")
+    sql.run("DROP INDEX IF EXISTS interactions_open")
+    sql.run(INTERACTIONS)
+    sql.run("INSERT INTO interactions SELECT * FROM old_interactions")
+    sql.run("DROP TABLE old_interactions")
+  })
+}
+
 export const migrate = (sql: Sql): void => {
+  allowApprovals(sql)
   for (const statement of statements) sql.run(statement)
   addColumns(sql, [
     ["orders", "epoch", "TEXT"],

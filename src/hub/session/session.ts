@@ -1,4 +1,5 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
+import { closeApprovals } from "./approvals.ts"
 import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
@@ -243,6 +244,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
       commit(() => {
         if (!hasEnded(values)) context.childReports.ended(why, quiet)
         values.setPublic("session", { status: "ended", why })
+        closeApprovals(context)
         withdrawAll(context, undefined)
         for (const { id } of queue.processing()) abandonPrompt(context, id, "session")
         context.sendToRunner({ type: "stop" })

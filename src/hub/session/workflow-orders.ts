@@ -1,5 +1,6 @@
 /** Workflow runs that the runner carries out. Orders and cancels are sent on every connection until they are answered. */
 import type { Inbound } from "../../wire/frames/index.ts"
+import { closeApproval } from "./approvals.ts"
 import { cancelRow, hasRow, orderRow, readOrder, readRows } from "./rows.ts"
 import type { SessionContext } from "./session-context.ts"
 
@@ -8,10 +9,13 @@ const isDenial = ({ payload }: Inbound<"workflow-execute">): boolean => payload.
 
 /** Idempotent: the same id is the same order. */
 export const addOrder = (
-  { ports: { sql } }: SessionContext,
+  context: SessionContext,
   id: string,
   frame: Inbound<"workflow-execute">,
 ): void => {
+  const { sql } = context.ports
+  const { kind, decision } = frame.payload
+  if (kind === "resume") closeApproval(context, frame.executionId, decision === "approve")
   const isCancelled = hasRow(sql, "SELECT 1 FROM cancels WHERE execution = ?", frame.executionId)
   if (isCancelled && !isDenial(frame)) return
   sql.run("INSERT OR IGNORE INTO orders (id, frame) VALUES (?, ?)", id, JSON.stringify(frame))

@@ -4,7 +4,7 @@
  */
 import { z } from "zod"
 import { workflowExecute } from "../../wire/frames/inbound.ts"
-import { one, type Sql, type SqlValue } from "../session/ports.ts"
+import { one, type Sql, type SqlValue, workflowApproval } from "../session/ports.ts"
 
 const text = z.string()
 const optionalText = z.string().nullable()
@@ -56,8 +56,8 @@ const effect = z.discriminatedUnion("do", [
     requestId: text,
     change: z.object({ type: z.enum(["create-pr", "update-pr"]), fields: record }),
   }),
-  /** A system message in the conversation. */
-  z.object({ do: z.literal("note"), content: text }),
+  /** A system message in the conversation, and the approval that it asks people for. */
+  z.object({ do: z.literal("note"), content: text, approval: workflowApproval.optional() }),
 ])
 export type Effect = z.output<typeof effect>
 

@@ -49,6 +49,7 @@ export const sessionDeliveries = (
       const content = await applyGitChange(git(), change, { session, requestId })
       await receiver.note({ id, role: "system", content })
     },
-    note: (session, id, { content }) => mustFind(session).note({ id, role: "system", content }),
+    note: (session, id, { content, approval }) =>
+      mustFind(session).note({ id, role: "system", content, ...(approval && { approval }) }),
   }
 }

@@ -10,7 +10,7 @@ import { everyUser, type MailReader } from "../access/mail-reader.ts"
 import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
 import { memoryHandlers } from "../handlers/memories.ts"
 import { proposalActions } from "../handlers/proposals.ts"
-import { requestResultRow, selectOne } from "./rows.ts"
+import { createResults } from "./results.ts"
 import type { GitChange } from "../handlers/git-retries.ts"
 import { createPersonas, type Personas, type PersonaText } from "./personas.ts"
 import { createSharedTables } from "./schema.ts"
@@ -23,9 +23,8 @@ import {
 } from "../handlers/handler-table.ts"
 import { taskHandlers } from "../handlers/tasks.ts"
 import type { HandlerContext } from "../handlers/handler-context.ts"
-import { storedResult } from "../session/stored-result.ts"
 import { hideStoredSecrets } from "../handlers/webhook-secrets.ts"
-import { createTriggers } from "../handlers/triggers.ts"
+import { createTriggers, type HookAnswer, type HookCall } from "../handlers/triggers.ts"
 import { workflowActions } from "../handlers/workflow-actions.ts"
 import { createWorkflows, workflowHandlers } from "../handlers/workflows.ts"
 
@@ -61,8 +60,8 @@ export interface SharedStore {
   ) => void
   /** A client of the session approves or denies an execution that waits for it. */
   readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
-  /** Fires a webhook trigger and returns the HTTP status. */
-  readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
+  /** Fires a webhook trigger. */
+  readonly hook: (trigger: string, call: HookCall) => HookAnswer
   /** Fires the triggers that are due and retries failed effects. */
   readonly alarm: () => void
   /** Sets the alarm and delivers effects that a previous process did not deliver. */
@@ -97,7 +96,8 @@ export const createSharedStore = ({
   const personas = createPersonas(sql, context.now, personaFiles)
   const workflows = createWorkflows(sql, context)
   const executions = createExecutions(sql, context, effects)
-  const triggers = createTriggers(sql, context, workflows, executions, effects)
+  const results = createResults(sql, context)
+  const triggers = createTriggers(sql, context, workflows, executions, effects, results)
   const actions = {
     ...workflowActions(sql, workflows),
     ...proposalActions(sql, context, workflows),
@@ -122,41 +122,20 @@ export const createSharedStore = ({
     return result
   }
 
-  const runOnce = (
-    caller: Pick<Caller, "session" | "requestId">,
-    type: string,
-    work: () => Record<string, unknown>,
-  ): Record<string, unknown> => {
-    const key = `${caller.session}/${caller.requestId}`
-    const known = selectOne(
-      sql,
-      requestResultRow,
-      "SELECT result FROM rpc WHERE request_id = ?",
-      key,
-    )
-    if (known) return known.result
-    const result = work()
-    sql.run(
-      "INSERT INTO rpc (request_id, result, at) VALUES (?, ?, ?)",
-      key,
-      JSON.stringify(storedResult(type, result)),
-      context.now(),
-    )
-    return result
-  }
-
   return {
     answer: (session, frame, reader = everyUser) => {
       if (!isStoreRequest(handlers, frame)) return undefined
       const caller = { session, requestId: frame.requestId, reader }
       return commit(() =>
-        runOnce(caller, frame.type, () => answerStoreRequest(handlers, frame.type, frame, caller)),
+        results.once({ from: session, id: frame.requestId }, frame.type, () =>
+          answerStoreRequest(handlers, frame.type, frame, caller),
+        ),
       )
     },
     executed: (id, envelope, reportId) =>
       commit(
         () =>
-          void runOnce({ session: REPORTS, requestId: reportId }, "workflow-report", () => {
+          void results.once({ from: REPORTS, id: reportId }, "workflow-report", () => {
             executions.executed(id, envelope)
             return {}
           }),
@@ -170,7 +149,7 @@ export const createSharedStore = ({
       }),
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
-    hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
+    hook: (trigger, call) => commit(() => triggers.hook(trigger, call)),
     alarm: () => commit(triggers.alarm),
     start: () => commit(() => {}),
   }

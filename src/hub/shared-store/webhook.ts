@@ -1,4 +1,5 @@
 /** The HTTP side of a webhook trigger: the bearer token is the trigger's secret, the body is the trigger's data. */
+import { errorResponse } from "../http-responses.ts"
 import type { SharedStore } from "./shared-store.ts"
 
 const MAX_BODY_CHARACTERS = 1024 * 1024
@@ -10,10 +11,14 @@ export const takeHook = async (
 ): Promise<Response> => {
   const text = await request.text()
   if (text.length > MAX_BODY_CHARACTERS)
-    return new Response("the body is larger than 1 MiB", { status: 413 })
-  const secret = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? ""
-  const status = store.hook(trigger, secret, readBody(text))
-  return Response.json({ ok: status === 202 }, { status })
+    return errorResponse(413, `the body for the trigger ${trigger} is larger than 1 MiB: send less`)
+  const { headers } = request
+  const secret = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? ""
+  const delivery = headers.get("idempotency-key") ?? headers.get("x-github-delivery") ?? undefined
+  const answer = store.hook(trigger, { secret, data: readBody(text), delivery })
+  return answer.status === 202
+    ? Response.json({ ok: true }, { status: 202 })
+    : errorResponse(answer.status, answer.problem)
 }
 
 /** A body that is not JSON becomes `{ text }`. */

@@ -1,18 +1,17 @@
 /** Fills `{{variables.x}}` and `{{outputs.stepId}}` in a step's texts from the scope. Pure. */
+import { PLACEHOLDER } from "../../wire/workflow/variables.ts"
 
 export interface Scope {
   readonly variables: Record<string, unknown>
   readonly outputs: Record<string, unknown>
 }
 
-const PLACEHOLDER = /\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}/g
-const ONLY = /^\{\{\s*(variables|outputs)\.([\w.-]+)\s*\}\}$/
+const ANY = new RegExp(PLACEHOLDER, "g")
+const ONLY = new RegExp(`^${PLACEHOLDER}$`)
 
 /** One pass: placeholders inside filled-in values are not replaced. */
 export const fillText = (text: string, scope: Scope): string =>
-  text.replaceAll(PLACEHOLDER, (_all, kind: keyof Scope, path: string) =>
-    asText(lookUp(scope, kind, path)),
-  )
+  text.replaceAll(ANY, (_all, kind: keyof Scope, path: string) => asText(lookUp(scope, kind, path)))
 
 /** Fills every text within a value. A text that is exactly one placeholder becomes the value itself, not its text. */
 export const fill = (value: unknown, scope: Scope): unknown => {

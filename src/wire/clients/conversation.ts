@@ -7,7 +7,7 @@ import { z } from "zod"
 export const messageRole = z.enum(["user", "assistant", "system"])
 /** A message is `streaming` until its turn ends; afterwards it does not change any more. */
 export const messageStatus = z.enum(["streaming", "done", "error", "canceled"])
-export const interactionKind = z.enum(["question", "permission"])
+export const interactionKind = z.enum(["question", "permission", "approval"])
 export const interactionStatus = z.enum(["open", "answered", "expired"])
 
 const messagePart = z.object({
@@ -123,7 +123,7 @@ export interface Option {
   readonly description?: string
 }
 
-/** A question or a permission that the agent waits for. Other fields of the runner's frame may follow. */
+/** A question or a permission that the agent waits for, or an approval that a workflow waits for. Other fields of the runner's frame may follow. */
 export interface Interaction {
   readonly id: string
   readonly kind: z.output<typeof interactionKind>
@@ -136,7 +136,11 @@ export interface Interaction {
   readonly callId?: string
   /** The sub-agent's session that asks. */
   readonly childSessionId?: string
-  /** Of a question. */
+  /** Of an approval, which the verb `approve-execution` answers: `text` says what for. `items` are left out if they are long. */
+  readonly executionId?: string
+  readonly stepId?: string
+  readonly items?: readonly unknown[]
+  /** Of a question or an approval. */
   readonly text?: string
   readonly options?: readonly Option[]
   readonly multiple?: boolean

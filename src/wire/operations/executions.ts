@@ -1,10 +1,10 @@
-/** Executions of workflows: status, steps, approval and cancel. */
+/** Executions of workflows: status, steps and cancel. An approval is a verb of the client protocol. */
 import { z } from "zod"
 import { actionOperation, actionRequest } from "./action.ts"
-import { entity, flag, prose, text } from "./fields.ts"
+import { entity, prose, text } from "./fields.ts"
 import { renderList, renderValue } from "./render.ts"
 
-const executionApi = actionRequest("execution-api", ["get", "steps", "approve", "cancel"])
+const executionApi = actionRequest("execution-api", ["get", "steps", "cancel"])
 
 export const requests = [executionApi] as const
 
@@ -48,30 +48,6 @@ export const operations = [
     request: executionApi,
     action: "steps",
     toPayload: (input) => ({ executionId: input.id }),
-  }),
-  actionOperation({
-    name: "approve-execution",
-    method: "POST",
-    path: "/api/executions/:id/approve",
-    doc: "Approve or deny the approval that an execution waits for.",
-    tools: [
-      {
-        name: "approve_execution",
-        description:
-          "Approve or deny a workflow execution for the user. The hub refuses it, because a person decides in their client: ask the user there.",
-        render: ({ status }) => (status ? `Decided. Status: ${status}.` : "Decided."),
-      },
-    ],
-    input: z.object({
-      id,
-      approve: flag("true resumes the execution, false ends it"),
-      resumeToken: text("resumeToken of the pending approval, from the user"),
-      reason: prose("Reason").optional(),
-    }),
-    output: statusReply,
-    request: executionApi,
-    action: "approve",
-    toPayload: ({ id: executionId, ...rest }) => ({ executionId, ...rest }),
   }),
   actionOperation({
     name: "cancel-execution",

@@ -68,7 +68,6 @@ export const toolGroups: readonly ToolGroup[] = [
       "list_workflow_executions",
       "get_execution",
       "debug_execution",
-      "approve_execution",
       "cancel_execution",
       "get_execution_steps",
       "sync_workflow",

@@ -19,7 +19,9 @@ const settings = {
   name: text("Name"),
   enabled: flag("false disables it").optional(),
   config: openObject("Type and settings of the webhook, schedule or manual trigger"),
-  variableMapping: openObject("Workflow variable to path in the trigger's data").optional(),
+  variableMapping: openObject(
+    "Workflow variable to path in the trigger's data, which must have it",
+  ).optional(),
 }
 
 const changed = z.object({ trigger: entity, success: z.boolean() })

@@ -92,11 +92,11 @@ export const operations = [
     name: "list-workflows",
     method: "GET",
     path: "/api/workflows",
-    doc: "List the workflows.",
+    doc: "List the workflows: what each is for, its triggers, number of steps and variables, without its definition.",
     tools: [
       {
         name: "list_workflows",
-        description: "List the workflows.",
+        description: "List the workflows without their definitions, which get_workflow reads.",
         render: ({ workflows }) => renderList(workflows, "workflow", "workflows"),
       },
     ],

@@ -161,6 +161,13 @@ const loop = z
   .refine(({ over, times }) => (over === undefined) !== (times === undefined), {
     error: "needs either over or times",
   })
+  .superRefine(({ over, times, maxIterations }, context) => {
+    const path = times === undefined ? "over" : "times"
+    const count = times ?? (Array.isArray(over) ? over.length : 0)
+    if (count <= maxIterations) return
+    const message = `${count} iterations exceed maxIterations (${maxIterations})`
+    context.addIssue({ code: "custom", path: [path], message })
+  })
 const subworkflow = z
   .object({
     ...common,

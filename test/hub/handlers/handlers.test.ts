@@ -159,7 +159,7 @@ describe("workflows", () => {
     })
     const second = await request("workflow-api", {
       action: "proposal-create",
-      payload: { ...base, proposal: { steps: [{}] } },
+      payload: { ...base, proposal: { steps: [{ type: "bash", command: "date" }] } },
     })
     const idOf = (result: { data?: unknown }) =>
       (result.data as { proposal: { id: string } }).proposal.id

@@ -67,3 +67,27 @@ test("an invalid trigger is refused with the name of the field and is not stored
   const { data } = await runner.uplink.request("trigger-api", { action: "list" })
   expect(data).toEqual({ triggers: [] })
 })
+
+test("a schedule whose workflow is disabled says so in the conversation, and other schedules fire", async () => {
+  const clock = createManualClock(Date.parse("2026-11-16T11:59:30Z"))
+  const { hub, runner, stop } = await startTestLocalHub({ clock })
+  onTestFinished(stop)
+  const { request } = runner.uplink
+  const data = { steps: [{ type: "bash", command: "true" }] }
+  await request("workflow-sync", { slug: "w", name: "W", data })
+  const create = async (fields: object) => {
+    const config = { type: "schedule", cron: "0 * * * *", prompt: "what is new?" }
+    const payload = { name: "every hour", config, ...fields }
+    const { data: created } = await request("trigger-api", { action: "create", payload })
+    return (created as { trigger: { id: string } }).trigger.id
+  }
+  const id = await create({ workflowId: "w" })
+  await create({})
+  const payload = { workflowId: "w", enabled: false }
+  await request("workflow-api", { action: "update", payload })
+  clock.advance(31_000)
+  await untilTrue(() => runner.prompts.length === 1, "prompt of the other schedule")
+  const texts = () => JSON.stringify(hub.find("s1")?.recent(10))
+  await untilTrue(() => texts().includes("the workflow w is disabled"), texts)
+  expect(texts()).toContain(`the trigger ${id} ran nothing`)
+})

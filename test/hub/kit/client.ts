@@ -1,5 +1,6 @@
 /** A client like a web page: it keeps the session's state by snapshot, changes and live events. */
 import type {
+  Interaction,
   MessagePart,
   MessageWithParts,
   NumberedEvent,
@@ -20,6 +21,7 @@ export interface TestClient {
   readonly answerTo: (promptId: string) => string
   readonly queue: () => readonly QueuedPrompt[]
   readonly state: (name: string) => unknown
+  readonly interactions: () => readonly Interaction[]
   readonly states: () => ReadonlyMap<string, unknown>
   readonly events: readonly Record<string, unknown>[]
   readonly cursor: () => number
@@ -43,6 +45,7 @@ export const connectClient = async (
   const events: Record<string, unknown>[] = []
   const replies = new Map<string, (reply: Record<string, unknown>) => void>()
   const state = new Map<string, unknown>(from?.states())
+  const interactions = new Map<string, Interaction>()
   // The changes since the cursor contain the queue only if it has changed.
   let queue: readonly QueuedPrompt[] = from?.queue() ?? []
   let cursor = options.cursor ?? from?.cursor() ?? 0
@@ -58,6 +61,7 @@ export const connectClient = async (
         messages.clear()
         for (const message of event.messages) messages.set(message.id, message)
         queue = event.queue
+        for (const one of event.interactions) interactions.set(one.id, one)
         for (const [name, value] of Object.entries(event.state)) state.set(name, value)
         return
       case "changes":
@@ -84,6 +88,9 @@ export const connectClient = async (
         return
       case "queue":
         queue = event.queue
+        return
+      case "interaction":
+        interactions.set(event.interaction.id, event.interaction)
         return
       case "state":
         state.set(event.name, event.value)
@@ -137,6 +144,7 @@ export const connectClient = async (
         .join(""),
     queue: () => queue,
     state: (name) => state.get(name),
+    interactions: () => [...interactions.values()],
     states: () => state,
     events,
     cursor: () => cursor,

@@ -116,7 +116,9 @@ describe("loops", () => {
   })
 
   test("a loop above maxIterations runs nothing", async () => {
-    const { did, ended } = start([{ type: "loop", id: "l", times: 101, steps: [bash("in")] }])
+    const loop = { type: "loop", id: "l", over: "list", steps: [bash("in")] }
+    const variables = { list: Array.from({ length: 101 }, () => "x") }
+    const { did, ended } = start([loop], { variables })
     expect(await ended).toMatchObject({
       status: "failed",
       error: "l: 101 iterations exceed maxIterations (100)",

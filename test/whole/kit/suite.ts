@@ -19,7 +19,7 @@ export const describeTools = (host: HostName): void =>
 
     test("every tool has an effect and a row", () => {
       const names = Object.keys(tools).toSorted()
-      expect(names).toHaveLength(71)
+      expect(names).toHaveLength(70)
       expect(Object.keys(effects).toSorted()).toEqual(names)
       expect(Object.keys(rows).toSorted()).toEqual(names)
     })

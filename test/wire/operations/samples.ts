@@ -130,10 +130,6 @@ export const samples: Readonly<Record<OperationName, Sample>> = {
   "delete-trigger": { input: { id: "t1" }, ...data({ success: true }) },
   "get-execution": { input: { id: "e1" }, ...data({ execution: thing }) },
   "get-execution-steps": { input: { id: "e1" }, ...data({ steps: [thing] }) },
-  "approve-execution": {
-    input: { id: "e1", approve: false, resumeToken: "r", reason: "" },
-    ...data({ success: true, status: "cancelled" }),
-  },
   "cancel-execution": { input: { id: "e1", reason: "" }, ...data({ success: true }) },
 
   "mailbox-send": {

@@ -41,7 +41,6 @@ export const routes: readonly string[] = [
   "DELETE /api/triggers/:id",
   "GET /api/executions/:id",
   "GET /api/executions/:id/steps",
-  "POST /api/executions/:id/approve",
   "POST /api/executions/:id/cancel",
   "POST /api/notifications/emit",
   "GET /api/notifications",

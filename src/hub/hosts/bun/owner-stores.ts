@@ -102,12 +102,12 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
   return {
     of,
     // A trigger's id is random and in one store only; the secret is checked by that store.
-    hook: (trigger, secret, data) => {
+    hook: (trigger, call) => {
       for (const { store } of opened.values()) {
-        const status = store.hook(trigger, secret, data)
-        if (status !== 404) return status
+        const answer = store.hook(trigger, call)
+        if (answer.status !== 404) return answer
       }
-      return 404
+      return of(LOCAL_OWNER).hook(trigger, call)
     },
     start: () => {
       for (const owner of [LOCAL_OWNER, ...stored()]) of(owner).start()

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals"
 import { dock } from "../client/store.ts"
 import { IconButton } from "../ui/icon-button.tsx"
 import { words } from "../words.ts"
+import { Approval } from "./approval.tsx"
 import { Permission } from "./permission.tsx"
 import { Question } from "./question.tsx"
 
@@ -31,6 +32,7 @@ export const Interactions = () => {
       />
     </span>
   )
+  if (one.kind === "approval") return <Approval key={one.id} interaction={one} pager={pager} />
   return one.kind === "permission" ? (
     <Permission key={one.id} interaction={one} pager={pager} />
   ) : (

@@ -1,4 +1,5 @@
 /** What a screen reader hears of the agent's work: beginnings and ends, questions and failures; never the streamed words. Pure. */
+import type { Interaction } from "../../../wire/clients/conversation.ts"
 import { words } from "../words.ts"
 
 /** What is known now. */
@@ -10,7 +11,7 @@ export interface Heard {
   readonly failed?: { readonly id: string; readonly subject: string } | undefined
   /** The first open question or permission. */
   readonly asked?:
-    | { readonly id: string; readonly kind: "question" | "permission"; readonly text: string }
+    | { readonly id: string; readonly kind: Interaction["kind"]; readonly text: string }
     | undefined
   /** How the last reply ended; read when the work is over. */
   readonly reply?: { readonly text: string; readonly error?: string | undefined } | undefined

@@ -1,3 +1,0 @@
-import { tools } from "../lib/tools.js"
-
-export default tools.approve_execution
