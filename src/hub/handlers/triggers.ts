@@ -29,14 +29,18 @@ import {
 import { hideSecret, isSecretOf } from "./webhook-secrets.ts"
 import type { Workflows } from "./workflows.ts"
 
+export type HookStatus = 202 | 401 | 404
+
 export interface Triggers {
   readonly handlers: Pick<StoreHandlers, "trigger-api">
   /** Fires the schedules that are due. */
   readonly alarm: () => void
   /** When `alarm` must be called next, in ms since 1970. */
   readonly nextAlarm: () => number | undefined
+  /** The HTTP status of a call with this secret: 202 if the webhook would fire. */
+  readonly hookStatus: (id: string, secret: string) => HookStatus
   /** Fires a webhook and returns the HTTP status. Call inside a transaction. */
-  readonly hook: (id: string, secret: string, data: unknown) => 202 | 401 | 404
+  readonly hook: (id: string, secret: string, data: unknown) => HookStatus
 }
 
 export const createTriggers = (
@@ -50,6 +54,16 @@ export const createTriggers = (
     const row = selectOne(sql, triggerRow, "SELECT * FROM triggers WHERE id = ?", id)
     if (!row) throw new Refusal(`there is no trigger ${id}`)
     return row
+  }
+  const findHook = (id: string, secret: string): TriggerRow | 401 | 404 => {
+    const row = selectOne(
+      sql,
+      triggerRow,
+      "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
+      id,
+    )
+    if (!row) return 404
+    return isSecretOf(context.digest, row.id, row.config, secret) ? row : 401
   }
   const show = (row: TriggerRow) => ({
     id: row.id,
@@ -230,15 +244,13 @@ export const createTriggers = (
     nextAlarm: () =>
       selectOne(sql, nextTriggerRow, "SELECT min(next_at) AS at FROM triggers WHERE enabled = 1")
         ?.at ?? undefined,
+    hookStatus: (id, secret) => {
+      const row = findHook(id, secret)
+      return typeof row === "number" ? row : 202
+    },
     hook: (id, secret, data) => {
-      const row = selectOne(
-        sql,
-        triggerRow,
-        "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
-        id,
-      )
-      if (!row) return 404
-      if (!isSecretOf(context.digest, row.id, row.config, secret)) return 401
+      const row = findHook(id, secret)
+      if (typeof row === "number") return row
       fire(row, `${row.id}#${context.newId()}`, data)
       return 202
     },

@@ -25,7 +25,7 @@ import { taskHandlers } from "../handlers/tasks.ts"
 import type { HandlerContext } from "../handlers/handler-context.ts"
 import { storedResult } from "../session/stored-result.ts"
 import { hideStoredSecrets } from "../handlers/webhook-secrets.ts"
-import { createTriggers } from "../handlers/triggers.ts"
+import { createTriggers, type HookStatus } from "../handlers/triggers.ts"
 import { workflowActions } from "../handlers/workflow-actions.ts"
 import { createWorkflows, workflowHandlers } from "../handlers/workflows.ts"
 
@@ -61,8 +61,10 @@ export interface SharedStore {
   ) => void
   /** A client of the session approves or denies an execution that waits for it. */
   readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
+  /** The HTTP status of a call of this webhook with this secret: 202 if it would fire. */
+  readonly hookStatus: (trigger: string, secret: string) => HookStatus
   /** Fires a webhook trigger and returns the HTTP status. */
-  readonly hook: (trigger: string, secret: string, data: unknown) => 202 | 401 | 404
+  readonly hook: (trigger: string, secret: string, data: unknown) => HookStatus
   /** Fires the triggers that are due and retries failed effects. */
   readonly alarm: () => void
   /** Sets the alarm and delivers effects that a previous process did not deliver. */
@@ -170,6 +172,7 @@ export const createSharedStore = ({
       }),
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
+    hookStatus: triggers.hookStatus,
     hook: (trigger, secret, data) => commit(() => triggers.hook(trigger, secret, data)),
     alarm: () => commit(triggers.alarm),
     start: () => commit(() => {}),
