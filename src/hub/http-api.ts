@@ -82,7 +82,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   ) => Response
   /** Closes the connections of a session that may not read it any more. */
   readonly checkConnections: (session: string) => void
-  /** Closes the connections that were opened with this API key, in every session. */
+  /** Closes the connections that were opened with this API key and revokes the share links made with it, in every session. */
   readonly keyRevoked: (owner: Owner, prefix: string) => Promise<void>
   /** The budget of an owner was changed: its running sessions check theirs. */
   readonly ownerChanged: (owner: Owner, account: OwnerAccount) => Promise<void>

@@ -78,7 +78,9 @@ export const httpHostOf = (
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
       lobby.keyRevoked(prefix)
-      for (const { connections } of sessions.all()) {
+      for (const { id: session, connections, access } of sessions.all()) {
+        access.shareLinks.revokeMadeBy(session, prefix)
+        checkConnections(session)
         for (const { id, principal } of connections.people()) {
           if (principal.kind === "person" && principal.key === prefix)
             connections.close(id, ...ACCESS_ENDED)

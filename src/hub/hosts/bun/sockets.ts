@@ -76,10 +76,12 @@ export const createSockets = (options: SocketsOptions): WebSocketHandler<SocketD
       if (open() < MOST_OPEN_REQUESTS) return true
       if (isWaiting) return false
       isWaiting = true
-      void room?.().then(() => {
+      const wakeLater = async () => {
+        await room?.()
         isWaiting = false
         made.wake()
-      })
+      }
+      void wakeLater()
       return false
     }
     const made = createPacedMessages({
