@@ -5,6 +5,7 @@ import { decide } from "../hub/access/may.ts"
 import { LOCAL_OWNER, type Owner, parseOwner, type Target } from "../hub/access/ownership.ts"
 import type { Principal } from "../hub/access/principal.ts"
 import type { JwtVerifier } from "../hub/access/verify-jwt.ts"
+import { limitAuthentication, type WrongSecrets } from "../hub/access/wrong-secrets.ts"
 import { hashOf } from "../hub/keys.ts"
 
 export interface FleetAccessOptions {
@@ -50,14 +51,17 @@ export const fleetAccess =
 
 /** For a fleet without a hub in its process: the operator's token and JWTs. The hub's API keys are unknown here. */
 export const tokensOnly =
-  (operatorToken: string, verifyJwt: JwtVerifier | undefined) =>
+  (
+    operatorToken: string,
+    verifyJwt: JwtVerifier | undefined,
+    addressOf: (request: Request) => string | undefined,
+    wrongSecrets: WrongSecrets,
+  ) =>
   async (request: Request): Promise<Authentication> => {
     const none = { verify: async () => undefined }
     const token = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? ""
     const clientTokenHash = await hashOf(operatorToken)
-    return authenticate(
-      { clientTokenHash, verifyJwt, apiKeys: none, shareLinks: none },
-      token,
-      undefined,
-    )
+    const ways = { clientTokenHash, verifyJwt, apiKeys: none, shareLinks: none }
+    const who = await authenticate(ways, token, undefined)
+    return limitAuthentication(wrongSecrets, addressOf(request), token, who)
   }

@@ -4,7 +4,9 @@ import { createHubDoor } from "../fleet/hub-door.ts"
 import { createRemoteHub } from "../fleet/remote-hub.ts"
 import type { JwtVerifier } from "../hub/access/verify-jwt.ts"
 import { fleetAccess, tokensOnly } from "./fleet-access.ts"
-import { MAX_UPLOAD } from "../fleet/api/gateway-routes.ts"
+import { createAttempts } from "../lib/failed-attempts.ts"
+import { createHttpGuard, IDLE_SECONDS } from "../lib/http-guard.ts"
+import { MAX_FORM } from "../fleet/api/gateway-routes.ts"
 
 export interface ServeFleetOptions extends Omit<FleetOptions, "hub" | "authorize" | "added"> {
   readonly hubUrl: string
@@ -24,16 +26,19 @@ export interface ServedFleet {
   readonly stop: () => Promise<void>
 }
 
-/** An upload with the frame of its parts. The other routes have smaller limits of their own. */
-const MAX_BODY = MAX_UPLOAD + 1024 * 1024
-
 export const startServedFleet = async (options: ServeFleetOptions): Promise<ServedFleet> => {
   const { clock, log, store } = options
+  const guard = createHttpGuard()
   const fleet = await createFleet({
     ...options,
     hub: createRemoteHub({ url: options.hubUrl, key: options.fleetKey, clock, log }),
     authorize: fleetAccess({
-      authenticate: tokensOnly(options.operatorToken, options.verifyJwt),
+      authenticate: tokensOnly(
+        options.operatorToken,
+        options.verifyJwt,
+        guard.addressOf,
+        createAttempts(clock.now).failed,
+      ),
       targetOf: () => undefined,
     }),
     // The hub serves the page, too.
@@ -43,19 +48,20 @@ export const startServedFleet = async (options: ServeFleetOptions): Promise<Serv
   })
   const { follower, gatewayUrl } = fleet
   const hubDoor = createHubDoor({ key: options.fleetKey, follower, store, clock, gatewayUrl })
+  const answer = async (request: Request): Promise<Response> => {
+    if (new URL(request.url).pathname === "/health") return Response.json({ ok: true })
+    return (
+      (await hubDoor(request)) ??
+      (await fleet.door(request)) ??
+      new Response("no such route", { status: 404 })
+    )
+  }
   const server = Bun.serve({
     hostname: options.hostname,
     port: options.port,
-    idleTimeout: 0,
-    maxRequestBodySize: MAX_BODY,
-    fetch: async (request) => {
-      if (new URL(request.url).pathname === "/health") return Response.json({ ok: true })
-      return (
-        (await hubDoor(request)) ??
-        (await fleet.door(request)) ??
-        new Response("no such route", { status: 404 })
-      )
-    },
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: MAX_FORM,
+    fetch: (request, self) => guard.handle(self, request, answer),
     error: (error) => {
       log.error("fleet.request-failed", { error: String(error) })
       return Response.json(

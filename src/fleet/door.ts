@@ -1,7 +1,7 @@
 /** The HTTP API of the fleet: the route, who calls, a repeated call, the handler, and the form of errors. */
 import { hideCredentials } from "../lib/git-url.ts"
 import { hex } from "../lib/hmac.ts"
-import { readLimitedText } from "../lib/read-limited.ts"
+import { readLimitedText, readRequest, readRequestText } from "../lib/read-limited.ts"
 import { adminRoutes } from "./api/admin-routes.ts"
 import {
   type ApiCall,
@@ -13,7 +13,7 @@ import {
 } from "./api/api-call.ts"
 import { backendRoutes } from "./api/backend-routes.ts"
 import { conversationRoutes } from "./api/conversation-routes.ts"
-import { gatewayRoutes } from "./api/gateway-routes.ts"
+import { gatewayRoutes, MAX_FORM, tooMuchUploaded } from "./api/gateway-routes.ts"
 import { sandboxRoutes } from "./api/sandbox-routes.ts"
 import { redactError } from "./core/redact.ts"
 import { isFleetPath, matchRoute, type RouteAccess, type RouteName } from "./core/routes.ts"
@@ -43,6 +43,7 @@ const CODES: Readonly<Record<number, string>> = {
   401: "unauthorized",
   403: "forbidden",
   404: "not-found",
+  429: "too-many",
 }
 /** The body is a form with files, not text. */
 const FORMS: readonly RouteName[] = ["upload"]
@@ -54,6 +55,22 @@ const digestOf = async (content: string | ArrayBuffer): Promise<string> =>
       typeof content === "string" ? new TextEncoder().encode(content) : content,
     ),
   )
+
+const tooSlow = () =>
+  new ApiError(408, "too-slow", "the body did not come to its end in time: send it again")
+
+/** Files come over slow networks, too. */
+const FORM_MS = 10 * 60_000
+
+const readForm = async (request: Request): Promise<Form | undefined> => {
+  const bytes = await readRequest(request, MAX_FORM, FORM_MS)
+  if (bytes === 413) throw tooMuchUploaded()
+  if (bytes === 408) throw tooSlow()
+  const type = request.headers.get("content-type") ?? ""
+  return new Response(bytes, { headers: { "content-type": type } })
+    .formData()
+    .catch(() => undefined)
+}
 
 /** What a form contains. A repeated request has the same parts with another boundary between them. */
 const partsOf = async (form: Form | undefined): Promise<string> => {
@@ -109,9 +126,10 @@ export const createDoor = (options: DoorOptions): Door => {
         ? { session: undefined, owner: await authorized(request, route.access, undefined) }
         : await sessionOf(request, route.access, id)
     const hasForm = FORMS.includes(route.name)
-    const body = request.method === "POST" && !hasForm ? await request.text() : ""
-    if (body.length > MAX_BODY)
-      throw new ApiError(413, "too-large", "the body may have 8 MB at most")
+    const body =
+      request.method === "POST" && !hasForm ? await readRequestText(request, MAX_BODY) : ""
+    if (body === 413) throw new ApiError(413, "too-large", "the body may have 8 MB at most")
+    if (body === 408) throw tooSlow()
     let form: Promise<Form | undefined> | undefined
     const call: ApiCall = {
       request,
@@ -121,7 +139,7 @@ export const createDoor = (options: DoorOptions): Door => {
       // Handlers of routes without a session in the path do not read it.
       session: found.session as StoredSession,
       body,
-      form: () => (form ??= request.formData().catch(() => undefined)),
+      form: () => (form ??= readForm(request)),
       mustPrompt: async (session) => (await sessionOf(request, "prompt", session)).session,
     }
     const run = async () => responseOf(await handlers[route.name](call))

@@ -2,8 +2,8 @@
 import { z } from "zod"
 import { sessionActivity } from "../hub/session/ports.ts"
 import type { Clock } from "../lib/clock.ts"
-import { parseJson } from "../lib/json.ts"
-import { readLimitedText } from "../lib/read-limited.ts"
+import { readRequestText } from "../lib/read-limited.ts"
+import { parseLimitedJson } from "../wire/json-limits.ts"
 import { problemOfSignature } from "../lib/signed-request.ts"
 import type { Door } from "./door.ts"
 import type { HubFollower } from "./follow-hub.ts"
@@ -36,8 +36,9 @@ export const createHubDoor =
     const refuse = (status: number, code: string, error: string) =>
       Response.json({ error, code, requestId: crypto.randomUUID() }, { status })
     // The sender has not shown yet who it is.
-    const body = await readLimitedText(request, MAX_BODY)
-    if (body === undefined) return refuse(413, "too-large", "the report is too large")
+    const body = await readRequestText(request, MAX_BODY)
+    if (body === 413) return refuse(413, "too-large", "the report is too large")
+    if (body === 408) return refuse(408, "too-slow", "the report did not come to its end in time")
     const problem = await problemOfSignature({
       key,
       now: clock.now(),
@@ -49,12 +50,12 @@ export const createHubDoor =
     })
     if (problem !== undefined) return refuse(401, "unauthorized", problem)
     if (call === "address") {
-      const asked = question.safeParse(parseJson(body))
+      const asked = question.safeParse(parseLimitedJson(body))
       if (!asked.success) return refuse(400, "bad-request", "the question is malformed")
       const url = await gatewayUrl(asked.data.session)
       return Response.json({ url: url ?? null, isAsleep: url === null })
     }
-    const parsed = report.safeParse(parseJson(body))
+    const parsed = report.safeParse(parseLimitedJson(body))
     if (!parsed.success) return refuse(400, "bad-request", "the report is malformed")
     await follower.follow(parsed.data)
     return Response.json({ ok: true })

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { type Clock, sleep } from "../lib/clock.ts"
 import { parseJson } from "../lib/json.ts"
 import { describeError, type Log } from "../lib/log.ts"
+import { readLimitedText } from "../lib/read-limited.ts"
 import { signedPost } from "../lib/signed-request.ts"
 import { HubAway, type HubPort, HubRefusal } from "./hub-port.ts"
 
@@ -17,6 +18,7 @@ const CALL_MS = 20_000
 const NOTE_ATTEMPTS = 6
 
 const answer = z.object({ gatewayKey: z.string().optional() })
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 /** A hub of an earlier version does not name it. */
 const opened = z.object({ generation: z.number().default(0) })
 const refusal = z.object({ error: z.object({ message: z.string() }) })
@@ -28,7 +30,10 @@ export const createRemoteHub = ({ url, key, clock, log }: RemoteHubOptions): Hub
     const request = await signedPost(key, target, body, clock.now())
     const limit = AbortSignal.timeout(CALL_MS)
     const [response, text] = await fetch(request, { signal: limit })
-      .then(async (answered) => [answered, await answered.text()] as const)
+      .then(
+        async (answered) =>
+          [answered, (await readLimitedText(answered, MAX_ANSWER_BYTES)) ?? ""] as const,
+      )
       .catch((cause: unknown) => {
         throw new HubAway(`the hub did not answer ${name}: ${describeError(cause)}`, { cause })
       })

@@ -9,19 +9,19 @@ import {
   type Sender,
 } from "./access/guarded-clients.ts"
 import { actionOfRoute, decide } from "./access/may.ts"
+import {
+  HOOK_REFUSALS,
+  limitAuthentication,
+  limitResponse,
+  refusedAuthentication,
+  type WrongSecrets,
+} from "./access/wrong-secrets.ts"
 import { LOCAL_OWNER, type Owner } from "./access/ownership.ts"
 import { isAudited } from "./access/table.ts"
 import type { JwtVerifier } from "./access/verify-jwt.ts"
 import type { LiveStatus } from "../wire/clients/lobby.ts"
 import { parseClientMessage, type RefusalCode } from "../wire/clients/verbs.ts"
-import {
-  BAD_BODY,
-  errorResponse,
-  isUpgrade,
-  notUpgrade,
-  readBody,
-  replyResponse,
-} from "./http-responses.ts"
+import { errorResponse, isUpgrade, notUpgrade, readBody, replyResponse } from "./http-responses.ts"
 import { preflightResponse, withCors } from "./cors.ts"
 import { hashOf } from "./keys.ts"
 import { handleOwnerRoute } from "./owner-routes.ts"
@@ -82,7 +82,7 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   ) => Response
   /** Closes the connections of a session that may not read it any more. */
   readonly checkConnections: (session: string) => void
-  /** Closes the connections that were opened with this API key, in every session. */
+  /** Closes the connections that were opened with this API key and revokes the share links made with it, in every session. */
   readonly keyRevoked: (owner: Owner, prefix: string) => Promise<void>
   /** The budget of an owner was changed: its running sessions check theirs. */
   readonly ownerChanged: (owner: Owner, account: OwnerAccount) => Promise<void>
@@ -91,7 +91,8 @@ export interface HttpApiHost extends GuardPorts, PersonaHost {
   /** Hash of the operator's token. `undefined`: there is no operator. */
   readonly clientTokenHash: string | undefined
   readonly verifyJwt: JwtVerifier | undefined
-  /** The network address of the caller, for the audit log. */
+  readonly wrongSecrets: WrongSecrets
+  /** The network address of the caller. */
   readonly from: (request: Request) => string | undefined
   /** Origins of web pages that may call the hub, besides its own. */
   readonly allowedOrigins: readonly string[]
@@ -120,8 +121,17 @@ const answerRequest = async (
   if (route.to === "health") return Response.json({ ok: true })
   if (!isAllowedOrigin(request, url, host.allowedOrigins))
     return errorResponse(403, "web pages of this origin may not call the hub")
-  if (route.to === "hook") return host.hook(route.trigger, request)
-  if (route.to === "chat") return host.chat(route.chat, request)
+  const from = host.from(request)
+  // A guess of a trigger's id is a wrong secret, too.
+  if (route.to === "hook")
+    return limitResponse(
+      host.wrongSecrets,
+      from,
+      await host.hook(route.trigger, request),
+      HOOK_REFUSALS,
+    )
+  if (route.to === "chat")
+    return limitResponse(host.wrongSecrets, from, await host.chat(route.chat, request))
   if (route.to === "fleet")
     return host.fleet?.(route.session, route.call, request) ?? errorResponse(404, "no such route")
   const token = tokenOf(request, url)
@@ -129,31 +139,41 @@ const answerRequest = async (
     return openRunnerSocket(host, route.session, request, token)
   }
   const session = "session" in route ? route.session : undefined
-  const authentication = await authenticateAt(host, token, session)
-  if (!authentication.ok) return errorResponse(authentication.status, authentication.message)
-  const sender = { principal: authentication.principal, from: host.from(request) }
+  const authentication = await authenticateAt(host, token, session, from)
+  if (!authentication.ok) return refusedAuthentication(authentication)
+  const sender = { principal: authentication.principal, from }
   return "session" in route
     ? handleSessionRoute(host, route, request, url, sender)
     : handleOwnerRoute(host, route, request, url, sender)
 }
 
-const authenticateAt = (host: HttpApiHost, token: string, session: string | undefined) =>
-  authenticate(
-    {
-      clientTokenHash: host.clientTokenHash,
-      verifyJwt: host.verifyJwt,
-      apiKeys: { verify: async (key) => (await host.directory.verifyKey(key)) ?? undefined },
-      shareLinks: {
-        verify: async (id, link) => host.find(id)?.access.shareLinks.verify(id, link),
-      },
-    },
+const authenticateAt = async (
+  host: HttpApiHost,
+  token: string,
+  session: string | undefined,
+  from: string | undefined,
+): Promise<Authentication> =>
+  limitAuthentication(
+    host.wrongSecrets,
+    from,
     token,
-    session,
+    await authenticate(
+      {
+        clientTokenHash: host.clientTokenHash,
+        verifyJwt: host.verifyJwt,
+        apiKeys: { verify: async (key) => (await host.directory.verifyKey(key)) ?? undefined },
+        shareLinks: {
+          verify: async (id, link) => host.find(id)?.access.shareLinks.verify(id, link),
+        },
+      },
+      token,
+      session,
+    ),
   )
 
 /** Who sends a request with a token in its header. Share links are for one session and not accepted. */
 export const authenticateRequest = (host: HttpApiHost, request: Request): Promise<Authentication> =>
-  authenticateAt(host, bearerOf(request) ?? "", undefined)
+  authenticateAt(host, bearerOf(request) ?? "", undefined, host.from(request))
 
 /** The same for a session that does not exist and for one that the caller may not know of. */
 const missing = (session: string): Response =>
@@ -222,7 +242,12 @@ const openRunnerSocket = async (
   const hash = await hashOf(token)
   // A session that does not exist is answered like a wrong token: its id must not be confirmed.
   const status = hosted ? hosted.session.refuseRunner(hash) : 401
-  if (status !== undefined) return errorResponse(status, runnerRefusals[status])
+  if (status !== undefined)
+    return limitResponse(
+      host.wrongSecrets,
+      host.from(request),
+      errorResponse(status, runnerRefusals[status]),
+    )
   return host.upgrade(request, id, undefined)
 }
 
@@ -283,7 +308,7 @@ const runVerb = async (
   sender: Sender,
 ): Promise<Response> => {
   const body = await readBody(request)
-  if (body === undefined) return errorResponse(400, BAD_BODY)
+  if (body instanceof Response) return body
   const parsed = parseClientMessage({ ...body, type: name })
   if (!parsed.ok) return refusedVerb("bad-request", parsed.problem)
   if (parsed.message.type === "subscribe")

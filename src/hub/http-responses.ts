@@ -1,5 +1,6 @@
 /** Bodies and refusals of the hub's HTTP API. */
 import { z } from "zod"
+import { readRequestText } from "../lib/read-limited.ts"
 import { STORAGE_FULL } from "../lib/storage-full.ts"
 import { parseLimitedJson } from "../wire/json-limits.ts"
 import type { RefusalCode, Reply } from "../wire/clients/verbs.ts"
@@ -8,23 +9,28 @@ const MAX_BODY = 4 * 1024 * 1024
 
 const jsonObject = z.record(z.string(), z.unknown())
 
-/** `undefined` when the body is not a JSON object or is too long. */
-export const readBody = async (request: Request): Promise<Record<string, unknown> | undefined> => {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined
-  const text = await request.text()
-  if (text.length > MAX_BODY) return undefined
-  return text === "" ? {} : jsonObject.safeParse(parseLimitedJson(text)).data
-}
+const BAD_BODY = "the body must be a JSON object of at most 4 MB"
 
-export const BAD_BODY = "the body must be a JSON object of at most 4 MB"
+/** The body as a JSON object, or the response that refuses it. */
+export const readBody = async (
+  request: Request,
+  limit = MAX_BODY,
+): Promise<Readonly<Record<string, unknown>> | Response> => {
+  const text = await readRequestText(request, limit)
+  if (text === 413) return errorResponse(413, "the body is too large")
+  if (text === 408) return errorResponse(408, "the body did not come to its end in time")
+  const body = text === "" ? {} : jsonObject.safeParse(parseLimitedJson(text)).data
+  return body ?? errorResponse(400, BAD_BODY)
+}
 
 /** The body as `schema` reads it, or the response that refuses it. */
 export const parseBody = async <Schema extends z.ZodType>(
   request: Request,
   schema: Schema,
+  limit?: number,
 ): Promise<{ readonly data: z.output<Schema> } | Response> => {
-  const body = await readBody(request)
-  if (!body) return errorResponse(400, BAD_BODY)
+  const body = await readBody(request, limit)
+  if (body instanceof Response) return body
   const parsed = schema.safeParse(body)
   if (parsed.success) return { data: parsed.data }
   const [issue] = parsed.error.issues

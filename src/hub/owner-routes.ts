@@ -86,18 +86,23 @@ export const handleOwnerRoute = async (
           403,
           "scopes: a key cannot have a scope that its creator does not have",
         )
+      const by = principal.kind === "person" && principal.key !== undefined ? principal : undefined
+      if (by?.expiresAt !== undefined && expiresAt !== undefined && expiresAt > by.expiresAt)
+        return errorResponse(403, "expiresAt: a key cannot outlive the key that makes it")
+      const until = expiresAt ?? by?.expiresAt
       const made = await host.directory.createKey({
         owner,
         name,
         scopes: granted,
-        ...(expiresAt !== undefined && { expiresAt }),
+        ...(until !== undefined && { expiresAt: until }),
+        ...(by?.key !== undefined && { madeBy: by.key }),
       })
       return Response.json({ ok: true, ...made }, { status: 201 })
     }
     case "keys-revoke": {
-      if (!(await host.directory.revokeKey(owner, route.prefix)))
-        return errorResponse(404, `key ${route.prefix} does not exist`)
-      await host.keyRevoked(owner, route.prefix)
+      const revoked = await host.directory.revokeKey(owner, route.prefix)
+      if (revoked.length === 0) return errorResponse(404, `key ${route.prefix} does not exist`)
+      for (const prefix of revoked) await host.keyRevoked(owner, prefix)
       return Response.json({ ok: true })
     }
     case "keys-rotate":

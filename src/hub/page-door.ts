@@ -16,6 +16,7 @@ import { assetHeaders, pageHeaders } from "../lib/page/page-headers.ts"
 import type { RemotePageLogins } from "../lib/page/page-logins.ts"
 import { findPageRoute } from "../lib/page/page-routes.ts"
 import { openToken, type PageToken } from "./access/seal-token.ts"
+import { tooManyWrongSecrets } from "./access/wrong-secrets.ts"
 import { errorResponse, isUpgrade, parseBody } from "./http-responses.ts"
 import { hashOf } from "./keys.ts"
 import {
@@ -43,12 +44,17 @@ export type CallApi = (
 ) => Promise<Response | undefined>
 
 const loginBody = z.union([z.object({ code: z.string().min(1).max(128) }), tokenBody])
+/** The longest token, as JSON may write it. Nobody has shown yet who it is. */
+const MAX_LOGIN_BYTES = 64 * 1024
+/** Where the Workers runtime names the address of the caller. */
+export const ADDRESS_HEADER = "cf-connecting-ip"
 const NO_FRAMES = ["'none'"]
 
 export const handlePage = async (
   page: HubPage,
   request: Request,
   callApi: CallApi,
+  wrongSecret: () => boolean | Promise<boolean>,
 ): Promise<Response | undefined> => {
   const url = publicUrl(request)
   const route = findPageRoute(url.pathname)
@@ -69,7 +75,7 @@ export const handlePage = async (
     case "login":
       return request.method === "GET"
         ? Response.json({ tokens: true })
-        : logIn(page, request, url, askWith(url, callApi))
+        : logIn(page, request, url, askWith(request, url, callApi), wrongSecret)
     case "logout":
     case "hub":
       break
@@ -85,12 +91,19 @@ export const handlePage = async (
 
 /** A request of the page's own, with a token. */
 const askWith =
-  (url: URL, callApi: CallApi): AskApi =>
-  (token, path) =>
-    callApi(
-      new Request(new URL(path, url).href, { headers: { authorization: `Bearer ${token}` } }),
+  ({ headers }: Request, url: URL, callApi: CallApi): AskApi =>
+  (token, path) => {
+    const from = headers.get(ADDRESS_HEADER)
+    return callApi(
+      new Request(new URL(path, url).href, {
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(from !== null && { [ADDRESS_HEADER]: from }),
+        },
+      }),
       undefined,
     )
+  }
 
 const sendFile = async (
   page: HubPage,
@@ -103,16 +116,25 @@ const sendFile = async (
   return withHeaders(file, { ...headers, "x-content-type-options": "nosniff" })
 }
 
-const logIn = async (page: HubPage, request: Request, url: URL, ask: AskApi): Promise<Response> => {
+const logIn = async (
+  page: HubPage,
+  request: Request,
+  url: URL,
+  ask: AskApi,
+  wrongSecret: () => boolean | Promise<boolean>,
+): Promise<Response> => {
   const type = request.headers.get("content-type") ?? ""
   if (!/^application\/json\s*(?:;|$)/i.test(type))
     return errorResponse(400, "the body must be JSON")
-  const body = await parseBody(request, loginBody)
+  const body = await parseBody(request, loginBody, MAX_LOGIN_BYTES)
   if (body instanceof Response) return body
   const login =
     "code" in body.data
       ? await page.logins.redeem(body.data.code)
       : await beginTokenLogin(page.logins, body.data, ask)
+  // The API has counted a token; a code is counted here.
+  if (login === "too-many" || (!login && "code" in body.data && (await wrongSecret())))
+    return tooManyWrongSecrets()
   if (!login)
     return errorResponse(
       401,
@@ -172,7 +194,7 @@ const relay = async (
   const isList = token?.session !== undefined && !isSocket && target.pathname === "/sessions"
   const answer =
     isList && method === "GET"
-      ? await sharedList(token, askWith(url, callApi))
+      ? await sharedList(token, askWith(request, url, callApi))
       : await callApi(inner, isSocket ? SOCKET_PROTOCOL : undefined)
   if (!answer || answer.status === 101) return answer
   const response =

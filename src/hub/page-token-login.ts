@@ -29,18 +29,21 @@ const checkPath = ({ token, session }: PageToken): string | undefined => {
 const sessionPath = (session: string): string =>
   `/sessions/${encodeURIComponent(session)}?channel=none:none`
 
-/** Undefined if the API does not accept the token. */
+/** Undefined if the API does not accept the token; `too-many` after too many wrong ones. */
 export const beginTokenLogin = async (
   logins: RemotePageLogins,
   given: PageToken,
   ask: AskApi,
 ): Promise<
-  { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number } | undefined
+  | { readonly cookie: string; readonly key: string; readonly maxAgeSeconds: number }
+  | "too-many"
+  | undefined
 > => {
   const path = checkPath(given)
   if (path === undefined) return undefined
   const response = await ask(given.token, path)
   await response?.body?.cancel()
+  if (response?.status === 429) return "too-many"
   if (response?.status !== 200) return undefined
   const [cookie, key] = [randomToken(), randomToken()]
   const kept = looksLikeShareLink(given.token) ? given : { token: given.token }

@@ -5,7 +5,7 @@ import { parseDestination } from "./access/gateway-links.ts"
 import type { HostedSession, Sender } from "./access/guarded-clients.ts"
 import { makeControlToken, openLink } from "./access/open-link.ts"
 import { isIdentifier, roles } from "./access/ownership.ts"
-import { nameOf } from "./access/principal.ts"
+import { nameOf, type Principal } from "./access/principal.ts"
 import type { HttpApiHost } from "./http-api.ts"
 import { errorResponse, parseBody, refusalStatuses } from "./http-responses.ts"
 import type { Route, SharingRoute } from "./session/routes.ts"
@@ -69,7 +69,9 @@ export const handleSharingRoute = async (
       const body = await parseBody(request, shareBody)
       if (body instanceof Response) return body
       const { role, lifetimeSeconds } = body.data
-      const made = await shareLinks.create(id, role, lifetimeSeconds * 1000, by)
+      // A link does not outlive the API key that makes it.
+      const latest = expiryOfKey(sender.principal)
+      const made = await shareLinks.create(id, role, lifetimeSeconds * 1000, by, latest)
       return Response.json({ ok: true, ...made }, { status: 201 })
     }
     case "share-links-revoke": {
@@ -96,6 +98,9 @@ export const handleSharingRoute = async (
     }
   }
 }
+
+const expiryOfKey = (principal: Principal): number | undefined =>
+  principal.kind === "person" && principal.key !== undefined ? principal.expiresAt : undefined
 
 const membersChanged = async (host: HttpApiHost, { id, access }: HostedSession): Promise<void> => {
   // Connections first: a removed member must stop receiving even if the directory cannot be reached.

@@ -328,6 +328,39 @@ export const testOwners = (name: string, start: () => Promise<OwnersHost>): void
       expect(at.prompts[1]).toMatchObject(forged)
     })
 
+    test("an API key that expires makes keys and links that end with it, and its revocation ends them", async () => {
+      const owner = `user:expiring-${crypto.randomUUID()}`
+      const { id } = await session(owner)
+      const expiresAt = Date.now() + 3_600_000
+      const keyOf = (body: Record<string, unknown>) =>
+        body as { key: string; row: { prefix: string; expiresAt?: number } }
+      const scopes = ["keys", "sessions:admin"]
+      const made = await call(host.clientToken, "POST", `/keys?owner=${owner}`, {
+        scopes,
+        expiresAt,
+      })
+      const first = keyOf(made.body)
+      const later = await call(first.key, "POST", "/keys", { scopes, expiresAt: expiresAt + 1 })
+      expect(later.status).toBe(403)
+      const second = keyOf((await call(first.key, "POST", "/keys", { scopes })).body)
+      expect(second.row.expiresAt).toBe(expiresAt)
+      const third = keyOf((await call(second.key, "POST", "/keys", { scopes })).body)
+      const shared = await call(third.key, "POST", `/sessions/${id}/share-links`, {
+        role: "viewer",
+        lifetimeSeconds: 86_400,
+      })
+      const { token, link } = shared.body as { token: string; link: { expiresAt: number } }
+      expect(link.expiresAt).toBeLessThanOrEqual(expiresAt)
+      const read = (secret: string) => call(secret, "GET", `/sessions/${id}`)
+      for (const secret of [second.key, third.key, token])
+        expect((await read(secret)).status).toBe(200)
+      expect(
+        (await call(host.clientToken, "DELETE", `/keys/${first.row.prefix}?owner=${owner}`)).status,
+      ).toBe(200)
+      for (const secret of [first.key, second.key, third.key, token])
+        expect((await read(secret)).status).toBe(401)
+    })
+
     test("files of the host hold no provider key, API key, share link, runner token or webhook secret, and the runner gets the key", async () => {
       const providerKey = `sk-provider-${crypto.randomUUID()}`
       const later = `sk-later-${crypto.randomUUID()}`

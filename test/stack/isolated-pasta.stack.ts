@@ -35,6 +35,7 @@ test("a sandbox whose pasta fails leaves no process of bubblewrap", async () => 
       binds: [],
       network: { inbound: [], outbound: [], isDirect: true },
       becomes: undefined,
+      users: "one",
       environment: { PATH },
       cwd: "/",
       command: ["/usr/bin/true"],

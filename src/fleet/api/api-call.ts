@@ -1,6 +1,6 @@
 /** What a handler of the fleet's HTTP API gets, and the forms of answers and errors that several handlers share. */
 import type { z } from "zod"
-import { parseJson } from "../../lib/json.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
 import { GATEWAY_PORT } from "../core/names.ts"
 import { redactError } from "../core/redact.ts"
 import { previewUrl, statusOf } from "../core/statuses.ts"
@@ -72,7 +72,7 @@ export const readBody = <Schema extends z.ZodType>(
   schema: Schema,
   text: string,
 ): z.output<Schema> => {
-  const parsed = schema.safeParse(text === "" ? {} : parseJson(text))
+  const parsed = schema.safeParse(text === "" ? {} : parseLimitedJson(text))
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   const path = issue?.path.join(".") ?? ""

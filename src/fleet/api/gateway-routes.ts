@@ -64,7 +64,16 @@ const websiteAnswer = z.looseObject({ port: z.number().nullable() })
 const CALL_MS = 130_000
 /** A program may run for five minutes (`RUN_LIMITS` of the runner), which ends it itself. */
 const EXEC_MS = 310_000
-export const MAX_UPLOAD = 100 * 1024 * 1024
+const MAX_UPLOAD = 100 * 1024 * 1024
+/** An upload with the frame of its parts: the largest body of all routes. */
+export const MAX_FORM = MAX_UPLOAD + 1024 * 1024
+
+export const tooMuchUploaded = () =>
+  new ApiError(
+    413,
+    "too-large",
+    "an upload may have 100 MB in all: send the files in several requests",
+  )
 
 /** A sandbox may answer anything, of any length. */
 const readAnswer = async <Schema extends z.ZodType>(
@@ -248,12 +257,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
       const files = form ? [...form.values()].filter((one) => one instanceof File) : []
       if (files.length === 0)
         throw new ApiError(400, "bad-request", "send files as multipart/form-data")
-      if (files.reduce((sum, { size }) => sum + size, 0) > MAX_UPLOAD)
-        throw new ApiError(
-          413,
-          "too-large",
-          "an upload may have 100 MB in all: send the files in several requests",
-        )
+      if (files.reduce((sum, { size }) => sum + size, 0) > MAX_UPLOAD) throw tooMuchUploaded()
       const paths: string[] = []
       const absolute: string[] = []
       const names = uploadNames(files.map(({ name }) => name))

@@ -1,6 +1,7 @@
 /** API keys, `spk_<prefix>_<secret>`: only the SHA-256 of a key is stored, so a copy of the database opens nothing. */
 import { sameText } from "../../lib/constant-time.ts"
 import { hashOf } from "../keys.ts"
+import { addColumns } from "../session/add-columns.ts"
 import { one, type Sql } from "../session/ports.ts"
 import { type Owner, parseOwner } from "./ownership.ts"
 import type { Person } from "./principal.ts"
@@ -24,6 +25,8 @@ export interface NewApiKey {
   readonly name: string
   readonly scopes: readonly Scope[]
   readonly expiresAt?: number
+  /** The prefix of the key that makes this one, which ends with it. */
+  readonly madeBy?: string
 }
 
 export interface ApiKeys {
@@ -32,8 +35,8 @@ export interface ApiKeys {
   /** Newest first, revoked ones included. */
   readonly list: (owner: Owner) => readonly ApiKey[]
   readonly verify: (key: string) => Promise<Person | undefined>
-  /** False when the owner has no active key with this prefix. */
-  readonly revoke: (owner: Owner, prefix: string) => boolean
+  /** Revokes a key and every key that was made with it. Returns their prefixes: none if the owner has no such active key. */
+  readonly revoke: (owner: Owner, prefix: string) => readonly string[]
 }
 
 interface Row {
@@ -59,10 +62,12 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
   sql.run(`CREATE TABLE IF NOT EXISTS api_keys (
     prefix TEXT PRIMARY KEY, hash TEXT NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL, scopes TEXT NOT NULL,
     created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER, last_used_at INTEGER)`)
+  // A table of an older version does not have it.
+  addColumns(sql, [["api_keys", "made_by", "TEXT"]])
   sql.run("CREATE INDEX IF NOT EXISTS api_keys_owner ON api_keys (owner, created_at)")
 
   return {
-    create: async ({ owner, name, scopes, expiresAt }) => {
+    create: async ({ owner, name, scopes, expiresAt, madeBy }) => {
       const prefix = randomHex(6)
       const key = `spk_${prefix}_${randomToken()}`
       const row: Row = {
@@ -77,7 +82,7 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
         last_used_at: null,
       }
       sql.run(
-        "INSERT INTO api_keys (prefix, hash, owner, name, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO api_keys (prefix, hash, owner, name, scopes, created_at, expires_at, made_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         row.prefix,
         row.hash,
         row.owner,
@@ -85,6 +90,7 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
         row.scopes,
         row.created_at,
         row.expires_at,
+        madeBy ?? null,
       )
       return { key, row: viewOf(row, owner) }
     },
@@ -110,12 +116,18 @@ export const createApiKeys = (sql: Sql, now: () => number): ApiKeys => {
       return personOf(viewOf(row, owner))
     },
     revoke: (owner, prefix) =>
-      sql.all(
-        "UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND owner = ? AND revoked_at IS NULL RETURNING prefix",
-        now(),
-        prefix,
-        owner,
-      ).length > 0,
+      sql
+        .all<{ prefix: string }>(
+          `WITH RECURSIVE ended (prefix) AS (
+             SELECT prefix FROM api_keys WHERE prefix = ? AND owner = ? AND revoked_at IS NULL
+             UNION SELECT api_keys.prefix FROM api_keys JOIN ended ON api_keys.made_by = ended.prefix)
+           UPDATE api_keys SET revoked_at = ?
+           WHERE prefix IN (SELECT prefix FROM ended) AND revoked_at IS NULL RETURNING prefix`,
+          prefix,
+          owner,
+          now(),
+        )
+        .map((row) => row.prefix),
   }
 }
 

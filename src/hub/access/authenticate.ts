@@ -16,8 +16,8 @@ export interface AuthenticateOptions {
 
 export type Authentication =
   | { readonly ok: true; readonly principal: Principal }
-  /** 503: the identity provider's key set could not be fetched. */
-  | { readonly ok: false; readonly status: 401 | 503; readonly message: string }
+  /** 429: too many wrong tokens came from the address. 503: the identity provider's key set could not be fetched. */
+  | { readonly ok: false; readonly status: 401 | 429 | 503; readonly message: string }
 
 /** `session` is the one that the request names: a share link is valid for that session only. */
 export const authenticate = async (

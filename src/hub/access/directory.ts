@@ -66,7 +66,8 @@ export interface Directory {
   readonly verifyKey: (key: string) => Later<Person | null>
   readonly createKey: (input: NewApiKey) => Later<{ readonly key: string; readonly row: ApiKey }>
   readonly listKeys: (owner: Owner) => Later<readonly ApiKey[]>
-  readonly revokeKey: (owner: Owner, prefix: string) => Later<boolean>
+  /** The prefixes of the keys that were revoked: the given one and those made with it. */
+  readonly revokeKey: (owner: Owner, prefix: string) => Later<readonly string[]>
   readonly addSession: (id: string, owner: Owner, parent?: string | null) => Later<AddedSession>
   /** Adds a session that exists already, without regard to limits. */
   readonly adoptSession: (id: string, owner: Owner) => Later<void>

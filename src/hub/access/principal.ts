@@ -108,6 +108,9 @@ const shown = (claim: unknown): string | undefined => {
   return text === "" ? undefined : text
 }
 
+/** How the names of those who use this API key begin. */
+export const nameOfKey = (prefix: string): string => `key:${prefix}:`
+
 /** One stable text for logs and the audit log. */
 export const nameOf = (principal: Principal): string => {
   switch (principal.kind) {
@@ -116,7 +119,7 @@ export const nameOf = (principal: Principal): string => {
     case "person":
       return principal.key === undefined
         ? `user:${principal.sub ?? ""}`
-        : `key:${principal.key}:${principal.sub === undefined ? `org:${principal.org ?? ""}` : `user:${principal.sub}`}`
+        : `${nameOfKey(principal.key)}${principal.sub === undefined ? `org:${principal.org ?? ""}` : `user:${principal.sub}`}`
     case "runner":
       return `runner:${principal.session}`
     case "share-link":

@@ -3,7 +3,7 @@ import { sameText } from "../../lib/constant-time.ts"
 import { hashOf } from "../keys.ts"
 import { one, type Sql } from "../session/ports.ts"
 import type { Role } from "./ownership.ts"
-import { type ShareLinkHolder, shareLinkPrincipal } from "./principal.ts"
+import { nameOfKey, type ShareLinkHolder, shareLinkPrincipal } from "./principal.ts"
 import { randomHex, randomToken } from "./random-token.ts"
 
 export interface ShareLink {
@@ -19,17 +19,20 @@ export interface ShareLink {
 export type SharedRole = Exclude<Role, "owner">
 
 export interface ShareLinks {
-  /** `token` is the only copy. `lifetimeMs` is at most 30 days. */
+  /** `token` is the only copy. `lifetimeMs` is at most 30 days; the link ends at `latest` at the latest. */
   readonly create: (
     session: string,
     role: SharedRole,
     lifetimeMs: number,
     by: string,
+    latest?: number,
   ) => Promise<{ readonly token: string; readonly link: ShareLink }>
   readonly list: (session: string) => readonly ShareLink[]
   readonly verify: (session: string, token: string) => Promise<ShareLinkHolder | undefined>
   /** False when the link was revoked or has expired; for connections that were opened with it. */
   readonly isActive: (session: string, id: string) => boolean
+  /** Revokes the links that were made with an API key. */
+  readonly revokeMadeBy: (session: string, key: string) => void
   /** False when the session has no active link with this id. */
   readonly revoke: (session: string, id: string) => boolean
 }
@@ -55,7 +58,7 @@ export const createShareLinks = (sql: Sql, now: () => number): ShareLinks => {
     role TEXT NOT NULL CHECK (role IN ('viewer', 'editor')), created_by TEXT NOT NULL,
     created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, revoked_at INTEGER, PRIMARY KEY (session, id))`)
   return {
-    create: async (session, role, lifetimeMs, by) => {
+    create: async (session, role, lifetimeMs, by, latest = Number.POSITIVE_INFINITY) => {
       if (!(lifetimeMs > 0 && lifetimeMs <= LONGEST_MS)) {
         throw new Error("A share link must expire within 30 days.")
       }
@@ -67,7 +70,7 @@ export const createShareLinks = (sql: Sql, now: () => number): ShareLinks => {
         role,
         created_by: by,
         created_at: now(),
-        expires_at: now() + lifetimeMs,
+        expires_at: Math.min(now() + lifetimeMs, latest),
         revoked_at: null,
       }
       sql.run(
@@ -108,6 +111,14 @@ export const createShareLinks = (sql: Sql, now: () => number): ShareLinks => {
         id,
         now(),
       ).length > 0,
+    revokeMadeBy: (session, key) =>
+      sql.run(
+        "UPDATE share_links SET revoked_at = ? WHERE session = ? AND revoked_at IS NULL AND substr(created_by, 1, ?) = ?",
+        now(),
+        session,
+        nameOfKey(key).length,
+        nameOfKey(key),
+      ),
     revoke: (session, id) =>
       sql.all(
         "UPDATE share_links SET revoked_at = ? WHERE session = ? AND id = ? AND revoked_at IS NULL RETURNING id",

@@ -1,4 +1,5 @@
 /** The contract between the hub and a chat service: read what people write there, send text and files back. */
+import { readLimited, readRequestText } from "../../lib/read-limited.ts"
 import { SendError } from "../session/chat-services.ts"
 
 export interface IncomingFile {
@@ -47,18 +48,21 @@ export interface ChannelAdapter {
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const MAX_BODY_BYTES = 1024 * 1024
+/** Of an answer of the service. */
+export const MAX_REPLY_BYTES = 4 * 1024 * 1024
 const CALL_MS = 15_000
 
-export const refused = (status: 400 | 401 | 413, message: string): Received => ({
+export const refused = (status: 400 | 401 | 408 | 413, message: string): Received => ({
   response: Response.json({ ok: false, error: { code: `http-${status}`, message } }, { status }),
   messages: [],
 })
 
-/** Undefined when the body is larger than any real webhook call. */
-export const readBody = async (request: Request): Promise<string | undefined> => {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) return undefined
-  const bytes = await readAtMost(request.body, MAX_BODY_BYTES)
-  return bytes && new TextDecoder().decode(bytes)
+/** The text of a webhook call, or what refuses it. */
+export const readCall = async (request: Request): Promise<string | Received> => {
+  const text = await readRequestText(request, MAX_BODY_BYTES)
+  if (text === 413) return refused(413, "the body is too large")
+  if (text === 408) return refused(408, "the body did not come to its end in time")
+  return text
 }
 
 /** Errors of a connection that was never made: the service has seen nothing. */
@@ -102,36 +106,9 @@ export const downloadFile = async (
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Uint8Array<ArrayBuffer>> => {
   const response = await callService(what, url, { headers: { ...headers } })
-  const bytes = await readAtMost(response.body, MAX_FILE_BYTES)
+  const bytes = await readLimited(response, MAX_FILE_BYTES)
   if (bytes) return bytes
   throw new SendError(`${what}: the file is larger than ${MAX_FILE_BYTES} bytes`, {
     retryable: false,
   })
-}
-
-const readAtMost = async (
-  body: ReadableStream<Uint8Array> | null,
-  most: number,
-): Promise<Uint8Array<ArrayBuffer> | undefined> => {
-  if (!body) return new Uint8Array()
-  const pieces: Uint8Array[] = []
-  let length = 0
-  const reader = body.getReader()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    length += value.length
-    if (length > most) {
-      await reader.cancel()
-      return undefined
-    }
-    pieces.push(value)
-  }
-  const whole = new Uint8Array(length)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
 }

@@ -3,15 +3,18 @@
  * external upload. A thread is a channel of the session: `C123:1700000000.000100`. A direct message is `D123`.
  */
 import { parseJson } from "../../lib/json.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
 import { z } from "zod"
+import { readLimitedText } from "../../lib/read-limited.ts"
 import { sameText } from "../../lib/constant-time.ts"
 import {
   callService,
   type ChannelAdapter,
   downloadFile,
+  MAX_REPLY_BYTES,
   type IncomingFile,
   type IncomingMessage,
-  readBody,
+  readCall,
   type Received,
   refused,
 } from "./adapter.ts"
@@ -79,7 +82,9 @@ export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
     })
     const unreadable = () =>
       new SendError(`${what}: unreadable response`, { retryable: true, mayHaveArrived: true })
-    const data = parseJson(await response.text().catch(() => ""))
+    const data = parseJson(
+      (await readLimitedText(response, MAX_REPLY_BYTES).catch(() => undefined)) ?? "",
+    )
     const reply = apiReply.safeParse(data)
     if (!reply.success) throw unreadable()
     if (!reply.data.ok) {
@@ -140,11 +145,11 @@ export const createSlackAdapter = (options: SlackOptions): ChannelAdapter => {
     type: "slack",
     maxTextLength: TEXT_LENGTH,
     receive: async (request): Promise<Received> => {
-      const body = await readBody(request)
-      if (body === undefined) return refused(413, "the body is too large")
+      const body = await readCall(request)
+      if (typeof body !== "string") return body
       if (!(await isSigned(options.signingSecret, request.headers, body, now())))
         return refused(401, "the request is not signed by Slack")
-      const parsed = envelope.safeParse(parseJson(body))
+      const parsed = envelope.safeParse(parseLimitedJson(body))
       if (!parsed.success) return refused(400, "expected an event of Slack's Events API")
       if (parsed.data.type === "url_verification")
         return { response: Response.json({ challenge: parsed.data.challenge }), messages: [] }

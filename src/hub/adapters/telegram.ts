@@ -4,15 +4,18 @@
  * each topic of a forum: `-100123:7`.
  */
 import { parseJson } from "../../lib/json.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
 import { z } from "zod"
+import { readLimitedText } from "../../lib/read-limited.ts"
 import { sameText } from "../../lib/constant-time.ts"
 import {
   type ChannelAdapter,
   downloadFile,
+  MAX_REPLY_BYTES,
   mayHaveArrived,
   type IncomingFile,
   type IncomingMessage,
-  readBody,
+  readCall,
   type Received,
   refused,
 } from "./adapter.ts"
@@ -93,7 +96,9 @@ export const createTelegramAdapter = (options: TelegramOptions): ChannelAdapter 
         mayHaveArrived: mayHaveArrived(error),
       })
     }
-    const parsed = apiReply.safeParse(parseJson(await response.text().catch(() => "")))
+    const parsed = apiReply.safeParse(
+      parseJson((await readLimitedText(response, MAX_REPLY_BYTES).catch(() => undefined)) ?? ""),
+    )
     if (!parsed.success)
       throw new SendError(`${what}: HTTP ${response.status}`, {
         retryable: response.ok || response.status >= 500,
@@ -157,9 +162,9 @@ export const createTelegramAdapter = (options: TelegramOptions): ChannelAdapter 
     receive: async (request): Promise<Received> => {
       const given = request.headers.get("x-telegram-bot-api-secret-token") ?? ""
       if (!sameText(given, secretToken)) return refused(401, "the secret token is wrong")
-      const body = await readBody(request)
-      if (body === undefined) return refused(413, "the body is too large")
-      const parsed = update.safeParse(parseJson(body))
+      const body = await readCall(request)
+      if (typeof body !== "string") return body
+      const parsed = update.safeParse(parseLimitedJson(body))
       // Telegram repeats an update until it gets a 2xx: one that cannot be read is accepted and ignored.
       return {
         response: Response.json({ ok: true }),

@@ -30,12 +30,15 @@ import {
 import { hideSecret, isSecretOf } from "./webhook-secrets.ts"
 import type { Workflows } from "./workflows.ts"
 
+
 export interface Triggers {
   readonly handlers: Pick<StoreHandlers, "trigger-api">
   /** Fires the schedules that are due. */
   readonly alarm: () => void
   /** When `alarm` must be called next, in ms since 1970. */
   readonly nextAlarm: () => number | undefined
+  /** What a call with this secret is answered before its body is read: 202 if the webhook would fire. */
+  readonly hookStatus: (id: string, secret: string) => HookAnswer
   /** Fires a webhook. Call inside a transaction. */
   readonly hook: (id: string, call: HookCall) => HookAnswer
 }
@@ -48,9 +51,12 @@ export interface HookCall {
 }
 
 /** An HTTP status, and for a refusal what is wrong, where, and what to do. */
-export type HookAnswer =
-  | { readonly status: 202 }
-  | { readonly status: 401 | 404 | 422; readonly problem: string }
+export type HookAnswer = { readonly status: 202 } | HookRefusal
+
+interface HookRefusal {
+  readonly status: 401 | 404 | 422
+  readonly problem: string
+}
 
 const senderOf = (trigger: string) => `hook ${trigger}`
 
@@ -66,6 +72,25 @@ export const createTriggers = (
     const row = selectOne(sql, triggerRow, "SELECT * FROM triggers WHERE id = ?", id)
     if (!row) throw new Refusal(`there is no trigger ${id}`)
     return row
+  }
+  const findHook = (id: string, secret: string): { readonly row: TriggerRow } | HookRefusal => {
+    const row = selectOne(
+      sql,
+      triggerRow,
+      "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
+      id,
+    )
+    if (!row)
+      return {
+        status: 404,
+        problem: `there is no enabled webhook trigger ${id}: check the path, or enable the trigger`,
+      }
+    if (!isSecretOf(context.digest, row.id, row.config, secret))
+      return {
+        status: 401,
+        problem: `the secret of the trigger ${id} is missing or wrong: send it as "Authorization: Bearer SECRET"`,
+      }
+    return { row }
   }
   const show = (row: TriggerRow) => ({
     id: row.id,
@@ -276,23 +301,14 @@ export const createTriggers = (
     nextAlarm: () =>
       selectOne(sql, nextTriggerRow, "SELECT min(next_at) AS at FROM triggers WHERE enabled = 1")
         ?.at ?? undefined,
+    hookStatus: (id, secret) => {
+      const found = findHook(id, secret)
+      return "problem" in found ? found : { status: 202 }
+    },
     hook: (id, { secret, data, delivery }) => {
-      const row = selectOne(
-        sql,
-        triggerRow,
-        "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
-        id,
-      )
-      if (!row)
-        return {
-          status: 404,
-          problem: `there is no enabled webhook trigger ${id}: check the path, or enable the trigger`,
-        }
-      if (!isSecretOf(context.digest, row.id, row.config, secret))
-        return {
-          status: 401,
-          problem: `the secret of the trigger ${id} is missing or wrong: send it as "Authorization: Bearer SECRET"`,
-        }
+      const found = findHook(id, secret)
+      if ("problem" in found) return found
+      const { row } = found
       const work = () => void fire(row, `${row.id}#${context.newId()}`, data)
       const problem = problemOf(row, () =>
         delivery === undefined ? work() : results.onceFromOutside(senderOf(id), delivery, work),

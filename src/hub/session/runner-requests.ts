@@ -6,9 +6,16 @@ import { storedResult } from "./stored-result.ts"
 
 export interface RunnerRequests {
   readonly handle: (frame: RequestFrame) => void
+  /** How many requests have no result yet. */
+  readonly open: () => number
+  /** Resolves when fewer requests are open than a runner may have. */
+  readonly room: () => Promise<void>
   /** A malformed request gets an error as its result, if its id could be read. */
   readonly rejectMalformed: (parsed: Extract<Parsed<unknown>, { ok: false }>) => void
 }
+
+/** The runner's frames wait while it has more open requests than an agent's tools make at a time. */
+export const MOST_OPEN_REQUESTS = 32
 
 /** A longer result does not fit into a row: it is sent but not stored. */
 const MAX_STORED_RESULT = 1_000_000
@@ -19,6 +26,7 @@ export const createRunnerRequests = ({
 }: SessionContext): RunnerRequests => {
   /** Ids of requests in progress: a repeated one waits for the same result. */
   const running = new Set<string>()
+  let waiting: (() => void)[] = []
   const send = (text: string) => {
     const { connection } = runnerConnection.state()
     if (connection !== null) ports.sockets.send(connection, text)
@@ -26,6 +34,11 @@ export const createRunnerRequests = ({
 
   const finish = ({ type, requestId }: RequestFrame, result: Record<string, unknown>) => {
     running.delete(requestId)
+    if (running.size < MOST_OPEN_REQUESTS) {
+      const ready = waiting
+      waiting = []
+      for (const resolve of ready) resolve()
+    }
     const textOf = (value: Readonly<Record<string, unknown>>) =>
       JSON.stringify({ ...value, type: `${type}-result`, requestId })
     const stored = textOf(storedResult(type, result))
@@ -42,6 +55,11 @@ export const createRunnerRequests = ({
   }
 
   return {
+    open: () => running.size,
+    room: () =>
+      running.size < MOST_OPEN_REQUESTS
+        ? Promise.resolve()
+        : new Promise((resolve) => void waiting.push(resolve)),
     handle: (frame) => {
       const { requestId } = frame
       const known = readRow(

@@ -18,12 +18,14 @@ import { readGeneration } from "./named-values.ts"
 import { staysReady } from "./runner-connection.ts"
 import type { SessionContext } from "./session-context.ts"
 import { dispatch, reconcile } from "./prompt-lifecycle.ts"
-import { createRunnerRequests } from "./runner-requests.ts"
+import { createRunnerRequests, type RunnerRequests } from "./runner-requests.ts"
 
 export interface RunnerSide {
   readonly opened: (connection: string) => void
   readonly receive: (connection: string, text: string) => void
   readonly closed: (connection: string) => void
+  /** The requests without a result: a host reads no more frames while there are too many. */
+  readonly requests: Pick<RunnerRequests, "open" | "room">
   /** Writes the buffered deltas. */
   readonly flush: () => void
   readonly git: Pick<RunnerGit, "send" | "isAccepted">
@@ -228,6 +230,7 @@ export const createRunnerSide = (context: SessionContext): RunnerSide => {
         values.setPublic("agent", { status: "away" })
       })
     },
+    requests,
     flush,
     git,
   }

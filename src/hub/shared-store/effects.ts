@@ -7,6 +7,7 @@ import { backoffMs } from "../../lib/backoff.ts"
 import type { Sql } from "../session/ports.ts"
 import {
   type Effect,
+  laneRow,
   nextEffectRow,
   parseEffect,
   type PendingEffect,
@@ -151,12 +152,14 @@ export const createEffects = (options: EffectsOptions): Effects => {
   return {
     add,
     deliver: async () => {
-      const lanes = new Set(
-        selectAll(sql, pendingEffectRow, "SELECT * FROM effects ORDER BY rowid").map(
-          ({ lane }) => lane,
-        ),
+      // Not the effects themselves: there may be thousands, and this runs after every commit.
+      const idle = selectAll(
+        sql,
+        laneRow,
+        "SELECT lane FROM effects GROUP BY lane ORDER BY min(rowid)",
       )
-      const idle = [...lanes].filter((lane) => !busy.has(lane))
+        .map(({ lane }) => lane)
+        .filter((lane) => !busy.has(lane))
       if (idle.length === 0) return
       await Promise.all(idle.map(deliverLane))
       try {

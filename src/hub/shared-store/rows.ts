@@ -71,6 +71,7 @@ export const pendingEffectRow = z.object({
   due_at: time,
 })
 export type PendingEffect = z.output<typeof pendingEffectRow>
+export const laneRow = pendingEffectRow.pick({ lane: true })
 export const nextEffectRow = pendingEffectRow.pick({ lane: true, due_at: true })
 
 export const parseEffect = (stored: string): Effect =>

@@ -59,4 +59,6 @@ const addedColumns = [
 export const createSharedTables = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
   addColumns(sql, addedColumns)
+  // Read after every commit.
+  sql.run("CREATE INDEX IF NOT EXISTS effects_by_lane ON effects (lane)")
 }

@@ -60,6 +60,8 @@ export interface SharedStore {
   ) => void
   /** A client of the session approves or denies an execution that waits for it. */
   readonly decide: (session: string, decision: ExecutionDecision) => DecisionOutcome
+  /** What a call of this webhook with this secret is answered before its body is read: 202 if it would fire. */
+  readonly hookStatus: (trigger: string, secret: string) => HookAnswer
   /** Fires a webhook trigger. */
   readonly hook: (trigger: string, call: HookCall) => HookAnswer
   /** Fires the triggers that are due and retries failed effects. */
@@ -149,6 +151,7 @@ export const createSharedStore = ({
       }),
     setHandle: (handle, session) => commit(() => setHandle(sql, handle, session)),
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
+    hookStatus: triggers.hookStatus,
     hook: (trigger, call) => commit(() => triggers.hook(trigger, call)),
     alarm: () => commit(triggers.alarm),
     start: () => commit(() => {}),

@@ -1,31 +1,37 @@
 /** The HTTP side of a webhook trigger: the bearer token is the trigger's secret, the body is the trigger's data. */
+import { readRequestText } from "../../lib/read-limited.ts"
+import { parseLimitedJson } from "../../wire/json-limits.ts"
+import type { HookAnswer } from "../handlers/triggers.ts"
 import { errorResponse } from "../http-responses.ts"
 import type { SharedStore } from "./shared-store.ts"
 
-const MAX_BODY_CHARACTERS = 1024 * 1024
+const MAX_BODY_BYTES = 1024 * 1024
 
+/** The secret comes first: the body of a caller without it is not read. */
 export const takeHook = async (
-  store: Pick<SharedStore, "hook">,
+  store: Pick<SharedStore, "hook" | "hookStatus">,
   trigger: string,
   request: Request,
 ): Promise<Response> => {
-  const text = await request.text()
-  if (text.length > MAX_BODY_CHARACTERS)
-    return errorResponse(413, `the body for the trigger ${trigger} is larger than 1 MiB: send less`)
   const { headers } = request
   const secret = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? ""
+  const known = store.hookStatus(trigger, secret)
+  if (known.status !== 202) return answered(known)
+  const text = await readRequestText(request, MAX_BODY_BYTES)
+  if (text === 413)
+    return errorResponse(413, `the body for the trigger ${trigger} is larger than 1 MiB: send less`)
+  if (text === 408)
+    return errorResponse(
+      408,
+      `the body for the trigger ${trigger} did not come to its end in time: send it again`,
+    )
   const delivery = headers.get("idempotency-key") ?? headers.get("x-github-delivery") ?? undefined
-  const answer = store.hook(trigger, { secret, data: readBody(text), delivery })
-  return answer.status === 202
-    ? Response.json({ ok: true }, { status: 202 })
-    : errorResponse(answer.status, answer.problem)
+  // A body that is not JSON becomes `{ text }`.
+  const data = parseLimitedJson(text) ?? { text }
+  return answered(store.hook(trigger, { secret, data, delivery }))
 }
 
-/** A body that is not JSON becomes `{ text }`. */
-const readBody = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return { text }
-  }
-}
+const answered = (answer: HookAnswer): Response =>
+  answer.status === 202
+    ? Response.json({ ok: true }, { status: 202 })
+    : errorResponse(answer.status, answer.problem)

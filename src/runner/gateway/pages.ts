@@ -3,7 +3,7 @@ import { errorResponse } from "./error-response.ts"
 import type { HttpResponse } from "./http/response.ts"
 import type { RequestHead } from "./http/head.ts"
 import { isPage } from "./http/request-info.ts"
-import { RETRY_AFTER_SECONDS } from "./failed-attempts.ts"
+import { RETRY_AFTER_SECONDS } from "../../lib/failed-attempts.ts"
 import type { Refusal } from "./auth.ts"
 
 const refusals = {

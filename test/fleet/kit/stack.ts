@@ -42,6 +42,8 @@ export const startStack = (
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,
+      // All callers of these tests have one address.
+      wrongSecrets: () => false,
       ...hub,
     },
     ...options,

@@ -95,10 +95,10 @@ describe("API keys", () => {
   test("a revoked key is refused, and only its owner can revoke it", async () => {
     const keys = createApiKeys(sql, clock.now)
     const { key, row } = await make()
-    expect(keys.revoke("user:bob", row.prefix)).toBeFalse()
+    expect(keys.revoke("user:bob", row.prefix)).toEqual([])
     expect(await keys.verify(key)).toBeDefined()
-    expect(keys.revoke("user:alice", row.prefix)).toBeTrue()
-    expect(keys.revoke("user:alice", row.prefix)).toBeFalse()
+    expect(keys.revoke("user:alice", row.prefix)).toEqual([row.prefix])
+    expect(keys.revoke("user:alice", row.prefix)).toEqual([])
     expect(await keys.verify(key)).toBeUndefined()
     expect(keys.list("user:alice")[0]?.revokedAt).toBe(1_000_000)
   })

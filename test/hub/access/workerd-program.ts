@@ -56,7 +56,7 @@ export class AccessObject {
     const target = { id: "s1", owner: "user:alice" } as const
     const reads = byKey.ok && may(byKey.principal, "route:snapshot", target)
     const writes = byKey.ok && may(byKey.principal, "verb:prompt", target)
-    const revoked = apiKeys.revoke("user:alice", row.prefix)
+    const revoked = apiKeys.revoke("user:alice", row.prefix).length > 0
     const { token, link } = await shareLinks.create("s1", "viewer", 60_000, "user:alice")
     const byLink = await shareLinks.verify("s1", token)
     shareLinks.revoke("s1", link.id)

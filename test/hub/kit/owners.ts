@@ -74,7 +74,8 @@ export const createStage = (host: () => OwnersHost): OwnersStage => {
     const stopped = new AbortController()
     const response = await fetch(`${host().url}${path}`, {
       method,
-      headers: { Authorization: `Bearer ${token}` },
+      // Each call has an address of its own: wrong tokens are counted per address.
+      headers: { Authorization: `Bearer ${token}`, "cf-connecting-ip": crypto.randomUUID() },
       signal: stopped.signal,
       // A refusal may leave the body unread, after which workerd closes the connection.
       keepalive: false,

@@ -1,6 +1,6 @@
 /** The lifetimes of sessions, cookies and tickets, and the limit of failed logins. */
 import { describe, expect, test } from "bun:test"
-import { createAttempts } from "../../../src/runner/gateway/failed-attempts.ts"
+import { createAttempts } from "../../../src/lib/failed-attempts.ts"
 import { createAuth } from "../../../src/runner/gateway/auth.ts"
 import { createSessions } from "../../../src/runner/gateway/sessions.ts"
 import { createTickets } from "../../../src/runner/gateway/tickets.ts"

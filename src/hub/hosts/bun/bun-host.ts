@@ -3,6 +3,8 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { isLoopback } from "../../../lib/git-url.ts"
 import { listenOnLoopback } from "../../../lib/loopback-listeners.ts"
+import { createAttempts } from "../../../lib/failed-attempts.ts"
+import { createHttpGuard, IDLE_SECONDS } from "../../../lib/http-guard.ts"
 import { createDirectory } from "../../access/directory.ts"
 import type { GuardPorts } from "../../access/guarded-clients.ts"
 import { createJwtVerifier } from "../../access/verify-jwt.ts"
@@ -58,29 +60,45 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
   }
   const httpHost = (self: Bun.Server<SocketData>, page?: PageRequest) =>
     httpHostOf(
-      { hub: options, sessions, lobby, guardPorts, keyring, verifyJwt, clientTokenHash },
+      {
+        hub: options,
+        sessions,
+        lobby,
+        guardPorts,
+        keyring,
+        verifyJwt,
+        clientTokenHash,
+        wrongSecrets,
+        guard,
+      },
       self,
       page,
     )
+  const guard = createHttpGuard()
+  const wrongSecrets = options.wrongSecrets ?? createAttempts(clock.now).failed
+  const answer = async (self: Bun.Server<SocketData>, request: Request) => {
+    // Only loopback and configured host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
+    // A chat service calls through a proxy with a public name; its adapter checks the signature.
+    const { hostname, pathname } = new URL(request.url)
+    if (options.page?.host === hostname)
+      return handlePage(
+        options.page,
+        request,
+        (inner, protocol) => handleRequest(httpHost(self, { original: request, protocol }), inner),
+        () => wrongSecrets(guard.addressOf(request) ?? ""),
+      )
+    const isOwn = isLoopback(hostname) || options.names?.includes(hostname) === true
+    if (!isOwn && !pathname.startsWith("/channels/")) return new Response("", { status: 421 })
+    return (await options.routes?.(request)) ?? handleRequest(httpHost(self), request)
+  }
   const failures = createFailures(log, clock)
   const websocket = createSockets({ sessions, lobby, guardPorts, failures, isStopped, log })
   const listen = (address: string, at: number) =>
     Bun.serve<SocketData>({
       hostname: address,
       port: at,
-      idleTimeout: 0,
-      fetch: async (request, self) => {
-        // Only loopback and configured host names: a website that resolves its own name to 127.0.0.1 (DNS rebinding) is refused.
-        // A chat service calls through a proxy with a public name; its adapter checks the signature.
-        const { hostname, pathname } = new URL(request.url)
-        if (options.page?.host === hostname)
-          return handlePage(options.page, request, (inner, protocol) =>
-            handleRequest(httpHost(self, { original: request, protocol }), inner),
-          )
-        const isOwn = isLoopback(hostname) || options.names?.includes(hostname) === true
-        if (!isOwn && !pathname.startsWith("/channels/")) return new Response("", { status: 421 })
-        return (await options.routes?.(request)) ?? handleRequest(httpHost(self), request)
-      },
+      idleTimeout: IDLE_SECONDS,
+      fetch: (request, self) => guard.handle(self, request, (guarded) => answer(self, guarded)),
       error: failures.response,
       websocket,
     })

@@ -12,6 +12,8 @@ import { applyProvision } from "../../provision.ts"
 import type { HostKeyring } from "./host-keyring.ts"
 import type { HubOptions } from "./hub-options.ts"
 import type { Sessions } from "./sessions.ts"
+import type { WrongSecrets } from "../../access/wrong-secrets.ts"
+import type { HttpGuard } from "../../../lib/http-guard.ts"
 import { type SocketData, upgradeRequest } from "./sockets.ts"
 
 export interface HttpHostOptions {
@@ -22,6 +24,8 @@ export interface HttpHostOptions {
   readonly keyring: HostKeyring
   readonly verifyJwt: JwtVerifier | undefined
   readonly clientTokenHash: string
+  readonly wrongSecrets: WrongSecrets
+  readonly guard: HttpGuard
 }
 
 /** The browser's request, and the subprotocol of its WebSocket, when the page has made another request of it. */
@@ -31,7 +35,17 @@ export interface PageRequest {
 }
 
 export const httpHostOf = (
-  { hub, sessions, lobby, guardPorts, keyring, verifyJwt, clientTokenHash }: HttpHostOptions,
+  {
+    hub,
+    sessions,
+    lobby,
+    guardPorts,
+    keyring,
+    verifyJwt,
+    clientTokenHash,
+    wrongSecrets,
+    guard,
+  }: HttpHostOptions,
   server: Server<SocketData>,
   page?: PageRequest,
 ): HttpApiHost => {
@@ -40,6 +54,7 @@ export const httpHostOf = (
     ...guardPorts,
     clientTokenHash,
     verifyJwt,
+    wrongSecrets,
     allowedOrigins: hub.allowedOrigins ?? [],
     find,
     provision: async (id, owner, fields) => {
@@ -54,7 +69,7 @@ export const httpHostOf = (
     localSessions: hub.localSessions?.(),
     liveStatus: (id) => find(id)?.session.live(),
     search: async (id, query, limit) => find(id)?.session.search(query, limit),
-    from: (request) => server.requestIP(page?.original ?? request)?.address,
+    from: (request) => guard.addressOf(page?.original ?? request),
     loginLink: async () =>
       hub.page && {
         url: hub.page.newLink(server.port ?? 0),
@@ -63,7 +78,9 @@ export const httpHostOf = (
     checkConnections,
     keyRevoked: async (_owner, prefix) => {
       lobby.keyRevoked(prefix)
-      for (const { connections } of sessions.all()) {
+      for (const { id: session, connections, access } of sessions.all()) {
+        access.shareLinks.revokeMadeBy(session, prefix)
+        checkConnections(session)
         for (const { id, principal } of connections.people()) {
           if (principal.kind === "person" && principal.key === prefix)
             connections.close(id, ...ACCESS_ENDED)

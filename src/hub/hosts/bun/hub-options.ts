@@ -1,4 +1,5 @@
 /** What the Bun host is started with, and what it gives to the program that started it. */
+import type { WrongSecrets } from "../../access/wrong-secrets.ts"
 import type { Clock } from "../../../lib/clock.ts"
 import type { Log } from "../../../lib/log.ts"
 import type { GitCredentials, Outbound, RequestFrame } from "../../../wire/frames/index.ts"
@@ -54,6 +55,8 @@ export interface HubOptions {
   readonly setHandle?: (owner: Owner, handle: string, session: string) => void
   /** Sessions that this hub starts on its own machine. Read late, because they need the hub. */
   readonly localSessions?: (() => LocalSessions | undefined) | undefined
+  /** Absent: the limit of the gateway, per address, in memory. */
+  readonly wrongSecrets?: WrongSecrets | undefined
   readonly terminate: (session: string) => Promise<void>
   readonly hook: (trigger: string, request: Request) => Promise<Response>
   readonly chats?: ConfiguredChats | undefined

@@ -68,6 +68,7 @@ export interface LocalHubOptions {
   readonly hostname?: HubOptions["hostname"]
   readonly names?: HubOptions["names"]
   readonly page?: HubOptions["page"]
+  readonly wrongSecrets?: HubOptions["wrongSecrets"]
 }
 
 export interface LocalHub extends Hub {
@@ -170,6 +171,7 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     hostname: options.hostname,
     names: options.names,
     page: options.page,
+    wrongSecrets: options.wrongSecrets,
     workflowReported: (owner, id, envelope, reportId) => {
       stores.of(owner).executed(id, envelope, reportId)
       if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)

@@ -9,6 +9,7 @@ import {
   type SharedStore,
   type SharedStoreOptions,
 } from "../../shared-store/shared-store.ts"
+import type { HookAnswer } from "../../handlers/triggers.ts"
 import type { PersonaText } from "../../shared-store/personas.ts"
 import { type BunSql, openBunSql } from "./sql.ts"
 import { timerAlarm } from "./timer-alarm.ts"
@@ -23,7 +24,7 @@ export interface OwnerStoresOptions {
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
-export interface OwnerStores extends Pick<SharedStore, "hook"> {
+export interface OwnerStores extends Pick<SharedStore, "hook" | "hookStatus"> {
   readonly of: (owner: Owner) => SharedStore
   /** Opens every store, so that schedules fire and undelivered work is delivered. */
   readonly start: () => void
@@ -99,16 +100,19 @@ export const createOwnerStores = (options: OwnerStoresOptions): OwnerStores => {
         )
       : []
 
+  /** A trigger's id is random and in one store only; the secret is checked by that store. */
+  const firstOf = (ask: (store: SharedStore) => HookAnswer): HookAnswer => {
+    for (const { store } of opened.values()) {
+      const answer = ask(store)
+      if (answer.status !== 404) return answer
+    }
+    return ask(of(LOCAL_OWNER))
+  }
+
   return {
     of,
-    // A trigger's id is random and in one store only; the secret is checked by that store.
-    hook: (trigger, call) => {
-      for (const { store } of opened.values()) {
-        const answer = store.hook(trigger, call)
-        if (answer.status !== 404) return answer
-      }
-      return of(LOCAL_OWNER).hook(trigger, call)
-    },
+    hookStatus: (trigger, secret) => firstOf((store) => store.hookStatus(trigger, secret)),
+    hook: (trigger, call) => firstOf((store) => store.hook(trigger, call)),
     start: () => {
       for (const owner of [LOCAL_OWNER, ...stored()]) of(owner).start()
     },

@@ -1,39 +1,60 @@
 /**
- * Handles a client's messages in order and in slices of time. One read of a socket may hold thousands of messages: without
- * slices one client stalls every session of the hub.
+ * Handles the messages of one connection in order and in slices. One read of a socket may hold thousands of messages: without
+ * slices one client or one runner stalls every session of the hub.
  */
 export interface PacedMessages {
   readonly push: (text: string) => void
+  /** Messages that were held may be handled now. */
+  readonly wake: () => void
   readonly stop: () => void
 }
 
 export interface PacedMessagesOptions {
-  readonly handle: (text: string) => void
-  /** The client sends faster than the hub can handle; it should be disconnected. */
+  /** Returns true if it started work that goes on after it: a slice has a few of these. */
+  readonly handle: (text: string) => boolean | void
+  /** False: the next message waits for `wake`. */
+  readonly mayHandle?: () => boolean
+  /** The peer sends faster than the hub can handle; it should be disconnected. */
   readonly tooMany: () => void
+  /** Stops and starts reading from the socket. */
+  readonly setReading?: (isReading: boolean) => void
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number
   /** Runs after other work of the process had its turn. */
   readonly soon: (run: () => void) => void
+  readonly sliceMs?: number
+  readonly maxCharacters?: number
 }
 
 const SLICE_MS = 20
+const SLICE_STARTS = 4
 /** Far more than a person's client sends; about a second of work. */
 const MAX_WAITING = 20_000
 const MAX_WAITING_CHARACTERS = 8 * 1024 * 1024
+/** With more than this nothing is read from the socket until all of it is handled. */
+const READ_AHEAD = 16
 
 export const createPacedMessages = (options: PacedMessagesOptions): PacedMessages => {
-  const { now, soon } = options
+  const { now, soon, setReading, mayHandle = () => true, sliceMs = SLICE_MS } = options
+  const { maxCharacters = MAX_WAITING_CHARACTERS } = options
   let waiting: string[] = []
   let characters = 0
   let spentMs = 0
+  let started = 0
   let isScheduled = false
+  let isReading = true
   let isStopped = false
 
+  const hasTime = () => spentMs < sliceMs && started < SLICE_STARTS && mayHandle()
   const handle = (text: string) => {
     const from = now()
-    options.handle(text)
+    if (options.handle(text) === true) started += 1
     spentMs += now() - from
+  }
+  const read = (next: boolean) => {
+    if (!setReading || next === isReading) return
+    isReading = next
+    setReading(next)
   }
   const schedule = () => {
     if (isScheduled) return
@@ -43,28 +64,35 @@ export const createPacedMessages = (options: PacedMessagesOptions): PacedMessage
   const nextSlice = () => {
     isScheduled = false
     spentMs = 0
+    started = 0
     let handled = 0
-    while (!isStopped && handled < waiting.length && spentMs < SLICE_MS) {
+    while (!isStopped && handled < waiting.length && hasTime()) {
       const text = waiting[handled] ?? ""
       handled += 1
       characters -= text.length
       handle(text)
     }
     waiting = waiting.slice(handled)
-    if (waiting.length > 0) schedule()
+    if (isStopped) return
+    if (waiting.length === 0) read(true)
+    else if (mayHandle()) schedule()
   }
 
   return {
     push: (text) => {
       if (isStopped) return
       schedule()
-      if (waiting.length === 0 && spentMs < SLICE_MS) return handle(text)
+      if (waiting.length === 0 && hasTime()) return handle(text)
       waiting.push(text)
       characters += text.length
-      if (waiting.length <= MAX_WAITING && characters <= MAX_WAITING_CHARACTERS) return
+      if (waiting.length > READ_AHEAD) read(false)
+      if (waiting.length <= MAX_WAITING && characters <= maxCharacters) return
       isStopped = true
       waiting = []
       options.tooMany()
+    },
+    wake: () => {
+      if (!isStopped && waiting.length > 0) schedule()
     },
     stop: () => {
       isStopped = true

@@ -8,6 +8,7 @@ import {
   markRead,
   type Sender,
 } from "../../access/guarded-clients.ts"
+import { MOST_OPEN_REQUESTS } from "../../session/runner-requests.ts"
 import type { Lobby } from "../../lobby.ts"
 import type { Failures } from "./failures.ts"
 import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
@@ -31,6 +32,8 @@ export interface SocketsOptions {
   readonly log: Log
 }
 
+/** There are many runners, and each has its slice. */
+const RUNNER_SLICE_MS = 8
 const MAX_FRAME_BYTES = 32 * 1024 * 1024
 /** A client that is further behind is disconnected; it resumes with its cursor. */
 const MAX_UNSENT_BYTES = 8 * 1024 * 1024
@@ -57,6 +60,45 @@ export const createSockets = (options: SocketsOptions): WebSocketHandler<SocketD
       tooMany: () => socket.close(1008, "too many messages at once"),
       now: () => performance.now(),
       soon: (run) => void setImmediate(run),
+    })
+    paced.set(id, made)
+    return made
+  }
+  const runnerMessages = (socket: ServerWebSocket<SocketData>): PacedMessages => {
+    const { id } = socket.data
+    const known = paced.get(id)
+    if (known) return known
+    const requests = () => openSessionOf(socket)?.session.runner.requests
+    let isWaiting = false
+    /** Asks for a call when there is room, at most once at a time. */
+    const mayHandle = () => {
+      const { open = () => 0, room } = requests() ?? {}
+      if (open() < MOST_OPEN_REQUESTS) return true
+      if (isWaiting) return false
+      isWaiting = true
+      const wakeLater = async () => {
+        await room?.()
+        isWaiting = false
+        made.wake()
+      }
+      void wakeLater()
+      return false
+    }
+    const made = createPacedMessages({
+      handle: (text) => {
+        if (isStopped()) return false
+        const before = requests()?.open() ?? 0
+        failures.contain(socket, () => openSessionOf(socket)?.session.runner.receive(id, text))
+        return (requests()?.open() ?? 0) > before
+      },
+      mayHandle,
+      // The runner connects again and sends what is not stored.
+      tooMany: () => socket.close(4000, "Resend from what is stored"),
+      setReading: (isReading) => (isReading ? socket.resume() : socket.pause()),
+      now: () => performance.now(),
+      soon: (run) => void setImmediate(run),
+      sliceMs: RUNNER_SLICE_MS,
+      maxCharacters: 2 * MAX_FRAME_BYTES,
     })
     paced.set(id, made)
     return made
@@ -88,11 +130,8 @@ export const createSockets = (options: SocketsOptions): WebSocketHandler<SocketD
       if (sender.principal.expiresAt !== undefined) sessions.checkConnections(opened.id)
     },
     message: (socket, data) => {
-      const { id, sender } = socket.data
-      if (sender) return clientMessages(socket).push(String(data))
-      failures.contain(socket, () => {
-        openSessionOf(socket)?.session.runner.receive(id, String(data))
-      })
+      if (socket.data.sender) return clientMessages(socket).push(String(data))
+      runnerMessages(socket).push(String(data))
     },
     close: (socket) => {
       const { id, sender } = socket.data

@@ -1,5 +1,6 @@
 /** The directory of a deployment as one Durable Object: it also serves the routes that are about an owner. */
 import { z } from "zod"
+import { createAttempts } from "../../../lib/failed-attempts.ts"
 import { createDirectory, type Directory as Store } from "../../access/directory.ts"
 import type { Owner } from "../../access/ownership.ts"
 import type { JwtVerifier } from "../../access/verify-jwt.ts"
@@ -35,6 +36,8 @@ export class Directory {
   readonly #sockets: DurableSockets
   readonly #lobby: Lobby
   readonly #logins: StoredPageLogins
+  /** In memory: an object that sleeps was not attacked. */
+  readonly #wrongSecrets = createAttempts(() => Date.now()).failed
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#environment = environment
@@ -87,8 +90,11 @@ export class Directory {
 
   async fetch(request: Request): Promise<Response> {
     const response =
-      (await handleCall(request, { ...this.#store, ...pageCalls(this.#logins) })) ??
-      (await handleRequest(await this.#httpApi(), request))
+      (await handleCall(request, {
+        ...this.#store,
+        ...pageCalls(this.#logins),
+        wrongSecret: this.#wrongSecrets,
+      })) ?? (await handleRequest(await this.#httpApi(), request))
     return response ?? new Response("", { status: 500 })
   }
 
@@ -123,6 +129,7 @@ export class Directory {
     ) => callObject(this.#environment.SHARED_STORE, storeNameOf(owner), schema, name, args)
     return {
       ...(await callerChecks(this.#environment)),
+      wrongSecrets: this.#wrongSecrets,
       directory,
       verifyJwt: this.#verifyJwt,
       find: () => undefined,

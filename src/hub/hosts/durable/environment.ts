@@ -3,6 +3,11 @@ import { type Keyring, readKeyring } from "../../access/encrypt.ts"
 import { createJwtVerifier, type JwtVerifier } from "../../access/verify-jwt.ts"
 import { hashOf } from "../../keys.ts"
 import { configureObjectStorage, type ObjectStorage } from "../../object-storage.ts"
+import { z } from "zod"
+import type { WrongSecrets } from "../../access/wrong-secrets.ts"
+import { ADDRESS_HEADER } from "../../page-door.ts"
+import { callObject } from "./object-calls.ts"
+import { DIRECTORY_NAME } from "./remote-directory.ts"
 import type { DurableEnvironment } from "./runtime-types.ts"
 
 export const verifierOf = (environment: DurableEnvironment): JwtVerifier | undefined => {
@@ -33,10 +38,21 @@ export const durableStorage = (environment: DurableEnvironment): ObjectStorage |
 export const originsOf = ({ ALLOWED_ORIGINS }: DurableEnvironment): readonly string[] =>
   ALLOWED_ORIGINS?.split(",").map((origin) => origin.trim()) ?? []
 
+/** The network address of a caller, as Cloudflare states it. */
+export const addressOf = (request: Request): string | undefined =>
+  request.headers.get(ADDRESS_HEADER) ?? undefined
+
+/** Wrong secrets are counted in one place, for all objects. */
+export const countedInDirectory =
+  ({ DIRECTORY }: DurableEnvironment): WrongSecrets =>
+  (address) =>
+    callObject(DIRECTORY, DIRECTORY_NAME, z.boolean(), "wrongSecret", [address])
+
 /** How the HTTP API knows its callers. */
 export const callerChecks = async (environment: DurableEnvironment) => ({
   clientTokenHash: environment.CLIENT_TOKEN ? await hashOf(environment.CLIENT_TOKEN) : undefined,
   allowedOrigins: originsOf(environment),
-  from: (request: Request) => request.headers.get("cf-connecting-ip") ?? undefined,
+  from: addressOf,
+  wrongSecrets: countedInDirectory(environment),
   now: () => Date.now(),
 })

@@ -1,8 +1,10 @@
 /** Durable Objects and a fleet elsewhere: reports of sessions to the fleet, and the fleet's calls about a session. */
 import { z } from "zod"
 import { systemClock, within } from "../../../lib/clock.ts"
+import { readLimitedText, readRequestText } from "../../../lib/read-limited.ts"
 import { problemOfSignature, signedPost } from "../../../lib/signed-request.ts"
 import { channelAddress, MAIN_CHANNEL } from "../../../wire/channel.ts"
+import { parseLimitedJson } from "../../../wire/json-limits.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
 import { type Owner, parseOwner } from "../../access/ownership.ts"
 import { errorResponse } from "../../http-responses.ts"
@@ -16,6 +18,8 @@ export const hasFleet = ({ FLEET, FLEET_URL, FLEET_KEY }: DurableEnvironment): b
 
 /** A fleet that accepts a connection and never answers must not hold a report, which is repeated, or a person's link. */
 const CALL_MS = 20_000
+/** Of a call and of its answer. The longest is a prompt. */
+const MAX_CALL_BYTES = 4 * 1024 * 1024
 
 const callFleet = async (
   { FLEET, FLEET_URL, FLEET_KEY = "" }: DurableEnvironment,
@@ -27,7 +31,11 @@ const callFleet = async (
   const asked = (async () => {
     const response = await (FLEET ? FLEET.fetch(request) : fetch(request))
     // The body must be read: the runtime allows a few open responses only.
-    return { ok: response.ok, status: response.status, text: await response.text() }
+    return {
+      ok: response.ok,
+      status: response.status,
+      text: (await readLimitedText(response, MAX_CALL_BYTES)) ?? "",
+    }
   })()
   if (!(await within(systemClock, CALL_MS, asked))) throw new Error("the fleet does not answer")
   const { ok, status, text } = await asked
@@ -146,7 +154,7 @@ const calls: Omit<Calls, "open" | "reserve"> = {
 const isCall = (name: string): name is CallName => Object.hasOwn(bodies, name)
 
 const run = async (name: CallName, text: string, host: FleetCallHost): Promise<object> => {
-  const parsed = bodies[name].safeParse(parseJson(text))
+  const parsed = bodies[name].safeParse(parseLimitedJson(text))
   if (!parsed.success) throw new CallError(400, `the body of ${name} is malformed`)
   if (name === "open") {
     const { owner } = parsed.data as z.output<typeof bodies.open>
@@ -185,7 +193,9 @@ export const handleFleetCall = async (
 ): Promise<Response> => {
   const { FLEET_KEY } = host.environment
   if (!FLEET_KEY) return errorResponse(404, "no such route")
-  const body = await request.text()
+  // The sender has not shown yet who it is.
+  const body = await readRequestText(request, MAX_CALL_BYTES)
+  if (typeof body === "number") return errorResponse(body, "the call is too large or too slow")
   const problem = await problemOfSignature({
     key: FLEET_KEY,
     now: Date.now(),

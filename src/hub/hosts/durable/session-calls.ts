@@ -9,7 +9,13 @@ import type { EffectReceiver } from "../../shared-store/session-deliveries.ts"
 import type { ObjectContext } from "./object-context.ts"
 import { storeNameOf } from "./shared-store-object.ts"
 
-export const sessionCalls = ({ hosted, sockets, provision, end }: ObjectContext) => {
+export const sessionCalls = ({
+  hosted,
+  sockets,
+  provision,
+  end,
+  checkConnections,
+}: ObjectContext) => {
   const session = (): Session => {
     const found = hosted()
     if (!found) throw new FinalFailure("the session does not exist")
@@ -24,6 +30,9 @@ export const sessionCalls = ({ hosted, sockets, provision, end }: ObjectContext)
     target: () => hosted()?.access.target() ?? null,
     provision: (...args: [string, Owner, Provision]) => provision(...args),
     keyRevoked: (prefix: string) => {
+      const found = hosted()
+      found?.access.shareLinks.revokeMadeBy(found.id, prefix)
+      if (found) checkConnections()
       for (const { id, principal } of sockets.people()) {
         if (principal.kind === "person" && principal.key === prefix)
           sockets.close(id, ...ACCESS_ENDED)

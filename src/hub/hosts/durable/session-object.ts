@@ -97,7 +97,12 @@ export class SessionAgent {
     const { sockets, guardPorts } = this.#context
     const { id, sender } = sockets.attachmentOf(socket)
     if (typeof data !== "string" || !this.#hosted) return
-    if (!sender) return this.#hosted.session.runner.receive(id, data)
+    if (!sender) {
+      const { runner } = this.#hosted.session
+      runner.receive(id, data)
+      // The runtime gives the next message of this socket after this one.
+      return runner.requests.room()
+    }
     const guard =
       this.#guards.get(id) ??
       guardSocket(guardPorts, this.#hosted, id, (text) => sockets.send(id, text))

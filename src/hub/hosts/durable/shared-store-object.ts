@@ -9,6 +9,8 @@ import { LOCAL_OWNER, type Owner, parseOwner } from "../../access/ownership.ts"
 import { consoleReport } from "./console-report.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import { one, type Sql } from "../../session/ports.ts"
+import { addressOf, countedInDirectory } from "./environment.ts"
+import { HOOK_REFUSALS, limitResponse } from "../../access/wrong-secrets.ts"
 import { durableGit } from "./git.ts"
 import { durableSql } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
@@ -27,8 +29,10 @@ export const storeOfTrigger = (trigger: string): string =>
 export class SharedStore {
   readonly #store: Store
   readonly #sql: Sql
+  readonly #environment: DurableEnvironment
 
   constructor(state: DurableState, environment: DurableEnvironment) {
+    this.#environment = environment
     this.#sql = durableSql(state)
     this.#sql.run("CREATE TABLE IF NOT EXISTS store_name (name TEXT PRIMARY KEY)")
     this.#sql.run("CREATE TABLE IF NOT EXISTS store_owner (owner TEXT PRIMARY KEY)")
@@ -64,7 +68,13 @@ export class SharedStore {
 
   async fetch(request: Request): Promise<Response> {
     const route = routeOf(request.method, new URL(request.url).pathname, null)
-    if (route?.to === "hook") return takeHook(this.#store, route.trigger, request)
+    if (route?.to === "hook")
+      return limitResponse(
+        countedInDirectory(this.#environment),
+        addressOf(request),
+        await takeHook(this.#store, route.trigger, request),
+        HOOK_REFUSALS,
+      )
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
       answer: (store: string, session: string, frame: RequestFrame, reader: MailReader) => {

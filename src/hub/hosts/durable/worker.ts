@@ -6,7 +6,7 @@ import { errorResponse, storageFullResponse } from "../../http-responses.ts"
 import { handlePage } from "../../page-door.ts"
 import { routeOf } from "../../session/routes.ts"
 import { durableChats } from "./chats.ts"
-import { originsOf } from "./environment.ts"
+import { addressOf, countedInDirectory, originsOf } from "./environment.ts"
 import { durablePage, withProtocol } from "./page.ts"
 import { DIRECTORY_NAME } from "./remote-directory.ts"
 import type { DurableEnvironment, DurableNamespace } from "./runtime-types.ts"
@@ -26,8 +26,11 @@ export default {
     const preflight = preflightResponse(request, allowed)
     if (preflight) return preflight
     if (!page) return forwardOrRefuse(request, environment)
-    const response = await handlePage(page, request, async (inner, protocol) =>
-      withProtocol(await forwardOrRefuse(inner, environment), protocol),
+    const response = await handlePage(
+      page,
+      request,
+      async (inner, protocol) => withProtocol(await forwardOrRefuse(inner, environment), protocol),
+      () => countedInDirectory(environment)(addressOf(request) ?? ""),
     )
     return response ?? new Response("", { status: 500 })
   },

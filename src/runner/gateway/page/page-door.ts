@@ -15,7 +15,7 @@ import {
 import { assetHeaders, pageHeaders } from "../../../lib/page/page-headers.ts"
 import type { PageLogins } from "../../../lib/page/page-logins.ts"
 import { findPageRoute, type PageRoute, type PageRouteName } from "../../../lib/page/page-routes.ts"
-import type { Attempts } from "../failed-attempts.ts"
+import type { Attempts } from "../../../lib/failed-attempts.ts"
 import { errorResponse } from "../error-response.ts"
 import { frameSources, type PageOrigins } from "../hosts.ts"
 import { pageCookies } from "../http/cookies.ts"

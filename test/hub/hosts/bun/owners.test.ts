@@ -23,6 +23,8 @@ const startHost = async (jwt: JwtSettings): Promise<OwnersHost> => {
       clock: systemClock,
       log: silentLog,
       clientToken: CLIENT_TOKEN,
+      // All people of these tests have one address.
+      wrongSecrets: () => false,
       jwt: { issuer: ISSUER, audience: AUDIENCE, ...jwt },
     })
     await hub.resume()
