@@ -26,6 +26,8 @@ export WORK_DIR="${WORK_DIR:-/workspace}"
 export SANDPIPER_STATE_DIR="${SANDPIPER_STATE_DIR:-$HOME/.local/state/sandpiper}"
 # The agent runs as a user that cannot read the runner's memory. Root only by an explicit AGENT_USER=root.
 export AGENT_USER="${AGENT_USER:-agent}"
+# The homes are the sandbox's: a runner of another session removes what shells and git have left there.
+export SANDPIPER_OWN_DISK="${SANDPIPER_OWN_DISK:-1}"
 export SANDPIPER_SERVICES="${SANDPIPER_SERVICES:-all}"
 
 # 2. Directories. The workspace is required. The X server needs its socket directory created by root.

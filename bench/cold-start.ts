@@ -33,7 +33,7 @@ const runner = async (
   const idle = performance.now() - started
   child.kill("SIGTERM")
   await child.exited
-  await keep?.(join(sandbox.stateDir, "opencode"))
+  await keep?.(join(sandbox.stateDir, "session/opencode"))
   await sandbox.remove()
   await agent.stop()
   return { health, idle }

@@ -92,7 +92,10 @@ const layers: readonly (readonly [RegExp, number])[] = [
     /^src\/runner\/(link|opencode|prompt|host)\/|^src\/demo\/|^src\/fleet\/(providers|store|bridge|files)\//,
     3,
   ],
-  [/^src\/runner\/(broker|channels|commands|gateway|sandbox|workflow)\/|^src\/(hub|fleet)\//, 4],
+  [
+    /^src\/runner\/(broker|channels|commands|gateway|sandbox|state|workflow)\/|^src\/(hub|fleet)\//,
+    4,
+  ],
   // The files directly in src/runner create the modules and join them.
   [/^src\/(runner\/[^/]+\.ts$|cli\/|main\.ts$)/, 5],
 ]

@@ -8,11 +8,12 @@ import type { Settings } from "../settings/settings.ts"
 import { createDaemon } from "../runner/daemon.ts"
 import { startDemoModel } from "../demo/demo.ts"
 import { startOnStablePort } from "../demo/stable-port.ts"
+import { openStateParts } from "../runner/state/open-parts.ts"
 import { chooseAgentUser } from "../runner/host/users.ts"
 import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { demoProvider, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
-import { archiveRunnerState, nextSession, sessionBefore } from "./place/next-session.ts"
+import { nextSession, partsToOpen, sessionBefore } from "./place/next-session.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
 import { announceReady } from "./announce-ready.ts"
@@ -90,10 +91,14 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   const sessionId = nextSession(options.settings.sessionId, hasEnded)
   const endedSession = sessionBefore(sessionId, options.settings.sessionId)
   if (endedSession !== undefined) {
-    archiveRunnerState(stateDir, endedSession)
     output.write(`Session ${endedSession} has ended. A new session starts: ${sessionId}\n`)
   }
   const settings = { ...models.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
+  const state = await openStateParts({
+    config: settings,
+    log,
+    ...partsToOpen(stateDir, sessionId, endedSession),
+  })
   const token = await personToken(jwtSecret, sessionId)
   writeAddress(stateDir, { url: hub.url, token: clientToken, session: sessionId })
   const session = hub.create(sessionId)
@@ -118,6 +123,7 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     ...(page && { page }),
     pageFiles,
     staysOpen: true,
+    state,
     endpoints: models.endpoints,
     link: { url: hub.runnerUrl(settings.sessionId), token: runnerToken },
     version: options.version,

@@ -5,6 +5,7 @@ import type { Ending } from "../runner/daemon-options.ts"
 import { descendantsOf, endAll, listProcesses } from "../runner/host/processes.ts"
 import { closeMemory } from "../runner/host/private-memory.ts"
 import { startReaper } from "../runner/host/reaper.ts"
+import { openStateParts } from "../runner/state/open-parts.ts"
 import type { Settings } from "../settings/settings.ts"
 import { type Command, STOP_LIMIT_MS, untilSignal } from "./command.ts"
 import { findModels } from "./find-models.ts"
@@ -15,15 +16,17 @@ export const run: Command = async ({ settings, log, rereadSettings }) => {
   const signalled = untilSignal()
   const reaper = startReaper({ clock: systemClock, log })
   // The endpoints answer while the modules of the daemon are loaded.
-  const [{ endpoints, problems, model }, pageFiles, { createDaemon }] = await Promise.all([
+  const [{ endpoints, problems, model }, pageFiles, { createDaemon }, state] = await Promise.all([
     findModels(settings),
     loadBuiltPage(),
     import("../runner/daemon.ts"),
+    openStateParts({ config: settings, log }),
   ])
   for (const problem of problems) log.warn("model.endpoint", { problem })
   const daemon = createDaemon({
     config: { ...settings, model },
     endpoints,
+    state,
     link: { url: settings.doUrl ?? "", token: settings.runnerToken ?? "" },
     version,
     log,

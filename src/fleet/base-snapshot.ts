@@ -41,11 +41,11 @@ const CALL_MS = 2 * 60_000
 const POLL_MS = 250
 const TOKEN_SECONDS = 60
 
-/** What the runner of the build knows must not reach the sandboxes of sessions; OpenCode's own files stay. */
+/** What the runner of the build knows must not reach the sandboxes of sessions; OpenCode's cache stays. */
 const FORGET = [
   "/bin/sh",
   "-c",
-  'find "${SANDPIPER_STATE_DIR:-/var/lib/sandpiper}" -mindepth 1 -maxdepth 1 ! -name opencode -exec rm -rf {} +',
+  'cd "${SANDPIPER_STATE_DIR:-/var/lib/sandpiper}" && find . -mindepth 1 -maxdepth 2 ! -path ./machine ! -path ./machine/cache -exec rm -rf {} +',
 ]
 
 export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots => {

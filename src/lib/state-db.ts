@@ -1,7 +1,9 @@
-/** The SQLite database in the state directory: everything that must survive a crash. */
+/** The SQLite database in a part of the state directory: everything that must survive a crash. */
 import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
+
+export const STATE_DB = "state.db"
 
 /**
  * WAL with `synchronous=NORMAL`: a commit takes microseconds and survives a crash of the process. A power failure may
@@ -19,7 +21,7 @@ export const openStateDb = (stateDir: string): Database => {
 
 const openIn = (stateDir: string): Database => {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 })
-  const path = join(stateDir, "state.db")
+  const path = join(stateDir, STATE_DB)
   const db = new Database(path, { create: true, strict: true })
   try {
     chmodSync(path, 0o600)

@@ -8,12 +8,15 @@ import type { PageOptions } from "./gateway/page/page-door.ts"
 import type { MissingProgram } from "./host/services.ts"
 import type { Endpoint } from "./opencode/config/endpoints.ts"
 import type { WatchOptions } from "./opencode/launch/hang-detector.ts"
+import type { StateParts } from "./state/open-parts.ts"
 import type { MayFetch } from "./prompt/fetch-file.ts"
 
 export interface DaemonOptions {
   readonly config: Settings
   /** Address and token of the session agent: from the settings, or those of a hub in this process. */
   readonly link: { readonly url: string; readonly token: string }
+  /** Of this session: opened before anything of the runner reads the state directory. `stop` closes it. */
+  readonly state: StateParts
   readonly version: string
   readonly log: Log
   readonly clock?: Clock

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { systemClock, within } from "../lib/clock.ts"
 import { createLate } from "../lib/late.ts"
 import { selfCommand } from "../lib/self-command.ts"
-import { factOf, openStateDb, readFact, writeFact } from "../lib/state-db.ts"
+import { factOf, readFact, writeFact } from "../lib/state-db.ts"
 import { gatewayUrlOf, reservedPorts } from "./addresses.ts"
 import { openChannelStore } from "./channels/channel-store.ts"
 import { openJobStore } from "./channels/job-store.ts"
@@ -47,7 +47,7 @@ const COMPLETE_MS = 500
 
 export const createDaemon = (options: DaemonOptions): Daemon => {
   const { config, log, clock = systemClock } = options
-  const db = openStateDb(config.stateDir)
+  const { machine, session: db } = options.state
   const done = Promise.withResolvers<Ending>()
   const stopped = new AbortController()
   const settings = createCurrentSettings({ initial: config, readAgain: options.readAgain, log })
@@ -79,7 +79,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   const user = chooseAgentUser(config.agentUser, process.getuid?.() === 0)
   const sandbox = joinSandbox({
     config,
-    db,
+    state: options.state,
     self,
     user,
     workDir,
@@ -93,7 +93,9 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
   const { changes, display, egress, environment, git, secrets, services, sync } = sandbox
   const { terminals, v1, workspace } = sandbox
-  const gitIdentities = createGitIdentities(join(config.stateDir, "opencode", "git-identities"))
+  const gitIdentities = createGitIdentities(
+    join(agentDirectories(config.stateDir).root, "git-identities"),
+  )
   const sessions = openChannelStore(db)
   const jobs = openJobStore(db)
   const approvals = joinApprovals({
@@ -146,8 +148,8 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     clock,
     log: log.child({ component: "host" }),
     memory: {
-      read: (name) => readFact(db, name),
-      write: (name, value) => writeFact(db, name, value),
+      read: (name) => readFact(machine, name),
+      write: (name, value) => writeFact(machine, name, value),
     },
     setComponent: readiness.setComponent,
     ...(sync && { restoreWorkspace: sync.restore }),
@@ -205,7 +207,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   const hibernation = joinHibernation({
     config,
-    db,
+    state: options.state,
     secretFacts: [API_TOKEN_FACT, ...secretAgentFacts],
     channels,
     workflows,
@@ -322,7 +324,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       )
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
-      db.close()
+      options.state.close()
       done.resolve(ending)
     },
     missingPrograms: host.services.missing,

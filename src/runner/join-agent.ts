@@ -7,7 +7,7 @@ import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { toolsOffIn } from "../wire/operations/tool-sets.ts"
 import { createApplyConfig } from "./apply-config.ts"
-import { createBrokerSupervisor } from "./broker/broker-supervisor.ts"
+import { BROKER_FACT, createBrokerSupervisor } from "./broker/broker-supervisor.ts"
 import { createOwnBroker } from "./broker/own-broker.ts"
 import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
@@ -54,7 +54,6 @@ export interface JoinAgentOptions {
 
 /** The pinned OpenCode version: files prepared for OpenCode must name exactly this version. */
 const OPENCODE_VERSION = manifest.dependencies["opencode-ai"]
-const BROKER_FACT = "agent.broker"
 
 /** Facts of the agent that contain secrets: they are not in a snapshot. */
 export const secretAgentFacts: readonly string[] = [SAVED_CONFIG_FACT, BROKER_FACT]

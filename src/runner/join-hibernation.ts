@@ -1,9 +1,7 @@
 /** Joins hibernation: the order in which the components of the runner pause before a snapshot and resume after it. */
-import type { Database } from "bun:sqlite"
 import { type Clock, within } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
 import { runCommand } from "../lib/run-command.ts"
-import { writeOut } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import type { CurrentSettings } from "./current-settings.ts"
 import type { Gateway } from "./gateway/gateway.ts"
@@ -11,6 +9,7 @@ import { createHibernation, type Hibernation } from "./host/snapshot-hooks.ts"
 import type { Joined } from "./join-link.ts"
 import type { Link } from "./link/link.ts"
 import type { WorkspaceSync } from "./sandbox/sync/workspace-sync.ts"
+import type { StateParts } from "./state/open-parts.ts"
 import { scrubSecrets } from "./snapshot-secrets.ts"
 
 const SYNC_MS = 30_000
@@ -19,8 +18,8 @@ const SAVE_MS = 30_000
 
 export interface JoinHibernationOptions extends Pick<Joined, "channels" | "workflows" | "display"> {
   readonly config: Settings
-  readonly db: Database
-  /** Rows of the state database that hold secrets. */
+  readonly state: StateParts
+  /** Rows of the session part that hold secrets. */
   readonly secretFacts: readonly string[]
   readonly sync: WorkspaceSync | undefined
   readonly link: Link
@@ -34,7 +33,7 @@ export interface JoinHibernationOptions extends Pick<Joined, "channels" | "workf
 }
 
 export const joinHibernation = (options: JoinHibernationOptions): Hibernation => {
-  const { config, db, channels, workflows, display, sync, link, settings, clock, log } = options
+  const { config, state, channels, workflows, display, sync, link, settings, clock, log } = options
   return createHibernation({
     clock,
     log,
@@ -51,9 +50,9 @@ export const joinHibernation = (options: JoinHibernationOptions): Hibernation =>
       if (sync) await within(clock, SAVE_MS, sync.settle())
       return link.flush(ms)
     },
-    scrub: () => scrubSecrets(config.stateDir, db, options.secretFacts),
+    scrub: () => scrubSecrets(config.stateDir, state.session, options.secretFacts),
     sync: async () => {
-      writeOut(db)
+      state.writeOut()
       // No secret: the agent may be this user, who can read the environment of a process.
       const env = { PATH: config.environment["PATH"] }
       await runCommand("sync", [], { env, timeoutMs: SYNC_MS })

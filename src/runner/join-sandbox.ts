@@ -1,5 +1,4 @@
 /** Joins what the runner does in the sandbox beside the agent: its environment, git, secrets, terminals, services, files. */
-import type { Database } from "bun:sqlite"
 import { delimiter } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import type { Log } from "../lib/log.ts"
@@ -21,13 +20,14 @@ import { createGit } from "./sandbox/git.ts"
 import { openSecrets } from "./sandbox/open-secrets.ts"
 import { createChangeReporter } from "./sandbox/report-changes.ts"
 import { createRunCommand } from "./sandbox/run-command.ts"
+import type { StateParts } from "./state/open-parts.ts"
 import { createTerminals } from "./sandbox/terminals.ts"
 import { createV1Supervisor } from "./sandbox/v1/supervisor.ts"
 import { createWorkspace } from "./sandbox/workspace-changes.ts"
 
 export interface JoinSandboxOptions {
   readonly config: Settings
-  readonly db: Database
+  readonly state: StateParts
   readonly self: readonly string[]
   readonly user: User | undefined
   readonly workDir: string
@@ -53,7 +53,8 @@ const pathWithGh = ({ command, stateDir, environment }: Settings): Record<string
 }
 
 export const joinSandbox = (options: JoinSandboxOptions) => {
-  const { config, db, self, user, workDir, apiToken, send, clock, log } = options
+  const { config, self, user, workDir, apiToken, send, clock, log } = options
+  const { machine, session: db } = options.state
   const egress = joinEgress({
     config,
     user,
@@ -98,7 +99,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
   const terminals = createTerminals({ workDir, environment: userEnvironment, user, clock })
   const services = joinServices({
     config,
-    db,
+    db: machine,
     workDir,
     environment: userEnvironment,
     user,

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import type { Clock } from "../lib/clock.ts"
 import { describeError, type Log } from "../lib/log.ts"
 import { factOf, readFact, writeFact } from "../lib/state-db.ts"
+import { sessionFolder } from "../lib/state-folders.ts"
 import type { Settings } from "../settings/settings.ts"
 import { sandboxBootId } from "./host/detect-restore.ts"
 import type { User } from "./host/users.ts"
@@ -15,6 +16,7 @@ import { openServiceStore } from "./sandbox/services/service-store.ts"
 
 export interface JoinServicesOptions {
   readonly config: Pick<Settings, "stateDir" | "snapshotHasDeps">
+  /** Of the machine part: another session that gets this disk has the same services and env files. */
   readonly db: Database
   readonly workDir: string
   /** Of programs that run as the agent's user. */
@@ -46,7 +48,7 @@ export const joinServices = (options: JoinServicesOptions): JoinedServices => {
   const { config, db, workDir, environment, user, secrets, clock, log } = options
   const services = createAppServices({
     store: openServiceStore(db),
-    logDir: join(config.stateDir, "services"),
+    logDir: join(sessionFolder(config.stateDir), "services"),
     workDir,
     environment,
     user,

@@ -31,12 +31,12 @@ beforeAll(async () => {
   const { stateDir, environment: own } = c.runner.sandbox
   gateway = Number(new URL(c.runner.gatewayUrl).port)
   const command = (await readFile(`/proc/${agentPid(c.runner)}/cmdline`, "utf8")).split("\0")
-  const config = await readFile(join(stateDir, "opencode/config/opencode.json"), "utf8")
+  const config = await readFile(join(stateDir, "session/opencode/config/opencode.json"), "utf8")
   ports = {
     gateway,
     opencode: Number(command[command.indexOf("--port") + 1]),
     broker: Number(/127\.0\.0\.1:(\d+)\/scripted/.exec(config)?.[1]),
-    control: Number(new URL(await readFile(join(stateDir, "control-url"), "utf8")).port),
+    control: Number(new URL(await readFile(join(stateDir, "session/control-url"), "utf8")).port),
   }
   const executablePath = Bun.which("chromium")
   if (executablePath === null) throw new Error("install chromium, or leave this attack out")

@@ -111,12 +111,12 @@ describe.if(process.getuid?.() === 0)("an agent that runs as another user", () =
   })
 
   test("an agent with its own user cannot replace a file or a directory that the runner reads or writes", async () => {
-    const { stateDir } = runner.sandbox
+    const session = join(runner.sandbox.stateDir, "session")
     const tried = [
-      `ln -sf /etc/shadow ${stateDir}/opencode.log`,
-      `mv ${stateDir}/opencode/config ${stateDir}/opencode/old`,
-      `ln -s /etc ${stateDir}/opencode/config.new`,
-      `ln -s /etc/shadow ${stateDir}/opencode/models.json.new`,
+      `ln -sf /etc/shadow ${session}/opencode.log`,
+      `mv ${session}/opencode/config ${session}/opencode/old`,
+      `ln -s /etc ${session}/opencode/config.new`,
+      `ln -s /etc/shadow ${session}/opencode/models.json.new`,
     ]
     const seen = await shell("swap", tried.map((command) => `${command} 2>&1`).join("; "))
     expect(seen.match(/Permission denied/g)).toHaveLength(tried.length)
@@ -125,8 +125,8 @@ describe.if(process.getuid?.() === 0)("an agent that runs as another user", () =
   test("an agent with its own user cannot read the runner's state files or its environment", async () => {
     const { stateDir } = runner.sandbox
     const files = [
-      join(stateDir, "state.db"),
-      join(stateDir, "opencode-run.json"),
+      join(stateDir, "session/state.db"),
+      join(stateDir, "session/opencode-run.json"),
       `/proc/${process.pid}/environ`,
     ]
     const seen = await shell(

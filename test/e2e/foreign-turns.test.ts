@@ -24,7 +24,7 @@ const tui = (path: string, body: unknown) =>
     body: JSON.stringify(body),
   })
 const agentSessionOf = (channel: string): string => {
-  const db = new Database(join(c.sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(c.sandbox.stateDir, "session/state.db"), { readonly: true })
   const row = db
     .query<{ session: string }, [string]>("SELECT session FROM channels WHERE key = ?")
     .get(channel)

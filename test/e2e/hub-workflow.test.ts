@@ -32,7 +32,7 @@ beforeAll(async () => {
   const link = { url: hub.runnerUrl("test-session"), token: RUNNER_TOKEN }
   runner = await startRunner(link, {}, { in: sandbox })
   // The token that OpenCode's tools send to the gateway.
-  const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(sandbox.stateDir, "session/state.db"), { readonly: true })
   apiToken = (readFact(db, "agent.api-token") ?? "").split(" ")[1] ?? ""
   db.close()
 })

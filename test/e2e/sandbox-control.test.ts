@@ -118,7 +118,7 @@ describe("the control key", () => {
 })
 
 const apiToken = (): string => {
-  const db = new Database(join(c.sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(c.sandbox.stateDir, "session/state.db"), { readonly: true })
   const fact = (readFact(db, "agent.api-token") ?? "").split(" ")[1] ?? ""
   db.close()
   return fact

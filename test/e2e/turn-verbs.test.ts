@@ -136,7 +136,7 @@ describe("revert", () => {
   })
 
   test("a revert whose snapshots are lost is refused and deletes no file, also as undo", async () => {
-    const data = join(c.runner.sandbox.stateDir, "opencode/xdg/data/opencode")
+    const data = join(c.runner.sandbox.stateDir, "session/opencode/xdg/data/opencode")
     c.model.on("l-one", [write("lost.txt", "1\n"), text("one")])
     c.model.on("l-two", [write("lost.txt", "2\n"), text("two")])
     await c.ask("l1", "@@l-one@@", on("lost"))

@@ -10,9 +10,11 @@ interface Found {
 
 /** OpenCode and all its descendants, orphaned daemons included. */
 export const processesOf = ({ sandbox }: Pick<TestRunner, "sandbox">): readonly Found[] =>
-  carriersOf("OPENCODE_CONFIG_DIR", `${sandbox.stateDir}/opencode/config`, listProcesses()).map(
-    ({ pid }) => ({ pid, command: commandOf(pid) }),
-  )
+  carriersOf(
+    "OPENCODE_CONFIG_DIR",
+    `${sandbox.stateDir}/session/opencode/config`,
+    listProcesses(),
+  ).map(({ pid }) => ({ pid, command: commandOf(pid) }))
 
 const findAgent = (runner: Pick<TestRunner, "sandbox">): number | undefined =>
   processesOf(runner).find(({ command }) => command.includes(" serve "))?.pid

@@ -6,6 +6,7 @@ import { delimiter, dirname, join } from "node:path"
 import { readInvocation, type Settings } from "../../src/settings/settings.ts"
 import { createDaemon } from "../../src/runner/daemon.ts"
 import type { Daemon, DaemonOptions } from "../../src/runner/daemon-options.ts"
+import { openStateParts } from "../../src/runner/state/open-parts.ts"
 import type { Inbound } from "../../src/wire/frames/index.ts"
 import { recordingLog } from "./log.ts"
 import type { ScriptedModel } from "./model.ts"
@@ -105,12 +106,14 @@ export const startRunner = async (
   await furnish(sandbox)
   const config = configOf({ ...sandbox.environment, ...extra })
   const lines: string[] = []
+  const log = recordingLog(lines, config.secrets)
   const daemon = createDaemon({
     self: runnerFromSource,
     config,
+    state: await openStateParts({ config, log }),
     link,
     version: "test",
-    log: recordingLog(lines, config.secrets),
+    log,
     ...more,
   })
   const gateway = await daemon.start()

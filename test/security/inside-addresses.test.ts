@@ -140,12 +140,12 @@ describe("tunnels", () => {
 
   test("a runner refuses tunnels to its control server, to a moved VNC_RAW_PORT and to the ports of its platform", async () => {
     const { stateDir } = runner.sandbox
-    const db = new Database(join(stateDir, "state.db"), { readonly: true })
+    const db = new Database(join(stateDir, "session/state.db"), { readonly: true })
     const fact = db
       .query<{ value: string }, []>("SELECT value FROM facts WHERE name = 'agent.api-token'")
       .get()
     db.close()
-    const control = await readFile(join(stateDir, "control-url"), "utf8")
+    const control = await readFile(join(stateDir, "session/control-url"), "utf8")
     for (const port of [Number(new URL(control).port), 45_900, 42_280]) {
       const response = await fetch(`${runner.gatewayUrl}/api/tunnels`, {
         method: "POST",

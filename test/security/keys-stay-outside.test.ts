@@ -60,7 +60,7 @@ echo ${CANARY} > canary.txt
   find /tmp /var/tmp /dev/shm /run -xdev -maxdepth 2 -type f -size -1M -newer canary.txt ! -name collected.bin -exec cat {} +
   git config --list
   ls -laR ${stateDir}
-  curl -sS --unix-socket ${stateDir}/broker.sock -X PUT -d '{}' http://broker/upstreams
+  curl -sS --unix-socket ${stateDir}/session/broker.sock -X PUT -d '{}' http://broker/upstreams
   for pid in $(grep -lz 'serve' /proc/[0-9]*/cmdline | tr -dc '0-9\\n'); do
     [ -r /proc/$pid/environ ] || continue
     password=$(tr '\\0' '\\n' < /proc/$pid/environ | sed -n 's/^OPENCODE_SERVER_PASSWORD=//p')
@@ -70,8 +70,8 @@ echo ${CANARY} > canary.txt
     done
   done
   # Reads the broker's address and token from OpenCode's files, as the agent can.
-  base=$(grep -ho 'http://127.0.0.1:[0-9]*/scripted' ${stateDir}/opencode/config/opencode.json)
-  token=$(grep -o '"key": "[^"]*"' ${stateDir}/opencode/xdg/data/opencode/auth.json | head -1 | cut -d'"' -f4)
+  base=$(grep -ho 'http://127.0.0.1:[0-9]*/scripted' ${stateDir}/session/opencode/config/opencode.json)
+  token=$(grep -o '"key": "[^"]*"' ${stateDir}/session/opencode/xdg/data/opencode/auth.json | head -1 | cut -d'"' -f4)
   curl -sS -i -H "authorization: Bearer $token" "$base/models"
   curl -sS -i -H "authorization: Bearer $token" "\${base%/*}/refusing/models"
   ${isAlone ? askAll : ""}
@@ -225,7 +225,7 @@ describe.if(process.getuid?.() === 0)("everything that the agent's user can read
 
   test("git gets the token on demand, which the agent's search does not find", async () => {
     const host = new URL(git.origin).host
-    const ask = `curl -sS -H "authorization: Bearer $SANDPIPER_API_TOKEN" -d '{"protocol":"http","host":"${host}"}' $(cat ${sandbox.stateDir}/control-url)/git-credential`
+    const ask = `curl -sS -H "authorization: Bearer $SANDPIPER_API_TOKEN" -d '{"protocol":"http","host":"${host}"}' $(cat ${sandbox.stateDir}/session/control-url)/git-credential`
     model.on("ask", [
       reply(tool("bash", { command: ask, description: "asks as git does" })),
       text("asked"),

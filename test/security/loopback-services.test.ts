@@ -28,7 +28,7 @@ test("ttyd and code-server listen on Unix sockets, which no page of a browser re
   for (const name of ["ttyd", "code-server"]) {
     const service = services.find((one) => one.name === name)
     const line = service?.command.join(" ") ?? ""
-    const path = `/var/lib/sandpiper/services/${name}.sock`
+    const path = `/var/lib/sandpiper/session/services/${name}.sock`
     expect(line).toContain(path)
     expect(line).not.toMatch(/127\.0\.0\.1|400\d/)
     expect(service?.answersOn).toEqual({ socket: path })

@@ -113,7 +113,7 @@ test("the files of the runner have no key of the configuration in clear text", a
 
 test("a listener that a process of the runner's user puts in the place of the broker's socket receives no key", async () => {
   await agent.frame("opencode-config-applied", ({ success }) => success)
-  const socket = join(sandbox.stateDir, "broker.sock")
+  const socket = join(sandbox.stateDir, "session/broker.sock")
   await untilTrue(() => existsSync(socket), "socket of the broker")
   await rename(socket, `${socket}.of-the-broker`)
   const received: string[] = []

@@ -63,7 +63,7 @@ describe("the first configuration", () => {
       new Bun.Glob("**/*").scan({ cwd: c.runner.sandbox.workDir, dot: true }),
     )
     expect(listing).toEqual([])
-    const auth = join(c.runner.sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
+    const auth = join(c.runner.sandbox.stateDir, "session/opencode/xdg/data/opencode/auth.json")
     expect((await Bun.file(auth).stat()).mode & 0o777).toBe(0o600)
     expect(await Bun.file(auth).text()).toContain('"scripted"')
     expect(await Bun.file(auth).text()).not.toContain(c.model.apiKey)
@@ -189,7 +189,7 @@ describe("twenty configurations in a burst", () => {
         .every(({ success, restarted }) => success && restarted),
     ).toBe(true)
     expect(starts()).toBe(startedBefore + 1)
-    const file = join(c.runner.sandbox.stateDir, "opencode/config/instructions/session.md")
+    const file = join(c.runner.sandbox.stateDir, "session/opencode/config/instructions/session.md")
     expect(await Bun.file(file).text()).toBe("Burst number 20.\n")
   })
 })
@@ -210,7 +210,7 @@ describe("an invalid configuration", () => {
       expect(error).toContain(problem)
     expect(agentPid(c.runner)).toBe(pid)
     expect(await configure({ tools: { webfetch: false } })).toMatchObject({ success: true })
-    const file = join(c.runner.sandbox.stateDir, "opencode/config/instructions/session.md")
+    const file = join(c.runner.sandbox.stateDir, "session/opencode/config/instructions/session.md")
     expect(await Bun.file(file).text()).toBe("Burst number 20.\n")
   })
 })

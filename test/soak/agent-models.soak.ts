@@ -26,7 +26,7 @@ test("a key for a bundled provider needs no restart, and a key for another provi
   const runner = await startRunner(agent)
   const { models } = await agent.frame("models")
   expect(models.map(({ provider }) => provider)).toEqual(["anthropic"])
-  const file = Bun.file(join(runner.sandbox.stateDir, "opencode/models.json"))
+  const file = Bun.file(join(runner.sandbox.stateDir, "session/opencode/models.json"))
   expect(Object.keys(await file.json())).toContain("anthropic")
   const pid = agentPid(runner)
 

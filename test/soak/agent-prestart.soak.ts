@@ -63,7 +63,7 @@ test("the prestarted process of a killed runner is ended by the next runner", as
   const sandbox = await createSandbox(agent)
   const unreachable = { DO_WS_URL: "ws://127.0.0.1:1/unreachable", ...LONG_WAIT }
   const victim = spawnRunner(sandbox, unreachable)
-  const record = Bun.file(join(sandbox.stateDir, "opencode-run.json"))
+  const record = Bun.file(join(sandbox.stateDir, "session/opencode-run.json"))
   await untilTrue(() => record.exists(), "record of the prestarted OpenCode")
   const pid = await untilAgentPid({ sandbox })
   victim.kill("SIGKILL")

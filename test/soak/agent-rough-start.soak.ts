@@ -114,7 +114,7 @@ test("a flood of log lines uses little memory and leaves a bounded file", async 
   const before = process.memoryUsage().rss
   await idle()
   await prompt("through")
-  const file = join(sandbox.stateDir, "opencode.log")
+  const file = join(sandbox.stateDir, "session/opencode.log")
   await agent.until(() => Bun.file(file).size < 17 * 1024 * 1024, "the file is truncated")
   expect(process.memoryUsage().rss - before).toBeLessThan(80 * 1024 * 1024)
   expect(started.log.some((line) => line.includes("agent.log-skipped"))).toBe(true)

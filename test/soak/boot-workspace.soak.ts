@@ -97,7 +97,7 @@ test("persona files reach the model and stay inside their directory", async () =
   const said = JSON.stringify(model.requests.at(-1)?.messages)
   expect(said).toContain("Always speak of the sea.")
   expect(said).toContain("is a clone of")
-  expect(existsSync(join(sandbox.stateDir, "persona/03-x.md"))).toBeTrue()
+  expect(existsSync(join(sandbox.stateDir, "session/persona/03-x.md"))).toBeTrue()
   expect(existsSync(join(sandbox.root, "x.md"))).toBeFalse()
 })
 
@@ -108,10 +108,10 @@ test("the stale browser lock of another machine is removed", () => {
 })
 
 test("the pre-snapshot hook removes keys from the disk, and prompts run again after the post-snapshot hook", async () => {
-  const auth = join(sandbox.stateDir, "opencode/xdg/data/opencode/auth.json")
-  const settings = join(sandbox.stateDir, "opencode/config/opencode.json")
+  const auth = join(sandbox.stateDir, "session/opencode/xdg/data/opencode/auth.json")
+  const settings = join(sandbox.stateDir, "session/opencode/config/opencode.json")
   const has = async (file: string, bytes: string) => (await readFile(file)).includes(bytes)
-  const database = join(sandbox.stateDir, "state.db")
+  const database = join(sandbox.stateDir, "session/state.db")
   const changes = `${database}-wal`
   // OpenCode gets the token of the key broker; the key itself is only in the saved config, which is encrypted.
   for (const file of [auth, database, changes]) expect(await has(file, model.apiKey)).toBeFalse()

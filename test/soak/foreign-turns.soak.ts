@@ -20,7 +20,7 @@ const PASSWORD = "password-of-the-tui"
 const stage = useStage()
 
 const agentSessionOf = ({ stateDir }: Sandbox): string => {
-  const db = new Database(join(stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(stateDir, "session/state.db"), { readonly: true })
   const row = db.query<{ session: string }, []>("SELECT session FROM channels").get()
   db.close()
   return row?.session ?? ""

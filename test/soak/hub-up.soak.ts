@@ -31,8 +31,11 @@ const address = () =>
   JSON.parse(readFileSync(addressFile(), "utf8")) as { url: string; token: string }
 
 const openCodePid = () =>
-  (JSON.parse(readFileSync(join(sandbox.stateDir, "opencode-run.json"), "utf8")) as { pid: number })
-    .pid
+  (
+    JSON.parse(readFileSync(join(sandbox.stateDir, "session/opencode-run.json"), "utf8")) as {
+      pid: number
+    }
+  ).pid
 
 const started: Bun.Subprocess[] = []
 const startUp = async () => {

@@ -58,7 +58,8 @@ test("a base snapshot is made once, and nothing of the sandbox that it was made 
   expect(readdirSync(join(localRoot(), "boxes"))).toEqual([])
   expect(await store.page(undefined, 10)).toEqual([])
   // Neither the link nor the tokens of that runner are in it.
-  expect(readdirSync(join(snapshotFolder(), "state"))).toEqual(["opencode"])
+  expect(readdirSync(join(snapshotFolder(), "state"))).toEqual(["machine"])
+  expect(readdirSync(join(snapshotFolder(), "state/machine"))).toEqual(["cache"])
 }, 170_000)
 
 test("the first sandbox of a session begins with the base snapshot, and its agent works", async () => {

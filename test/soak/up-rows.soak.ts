@@ -184,7 +184,7 @@ test("a turn of OpenCode's own TUI is shown in the terminal, and a prompt typed 
     reply(text("First words of the TUI. "), waitFor(gate.promise), text("Last words of the TUI.")),
   ])
   model.on("mine", [text("The terminal's own answer.")])
-  const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(sandbox.stateDir, "session/state.db"), { readonly: true })
   const row = db
     .query<{ session: string }, []>("SELECT session FROM channels WHERE key = 'web:default'")
     .get()

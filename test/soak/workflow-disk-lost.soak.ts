@@ -27,7 +27,7 @@ afterEach(async () => {
 /** Calls the gateway with the token that OpenCode's tools have in this boot. */
 const api = async (method: string, path: string, body?: object) => {
   const port = await booted.port()
-  const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(sandbox.stateDir, "session/state.db"), { readonly: true })
   const token = (readFact(db, "agent.api-token") ?? "").split(" ")[1] ?? ""
   db.close()
   const answer = await fetch(`http://127.0.0.1:${port}/api${path}`, {

@@ -1,5 +1,5 @@
 /** Which session `up` works on: an ended session is never continued, the next number starts a new one. */
-import { existsSync, mkdirSync, renameSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 
 /** The first of `name`, `name-2`, `name-3`, ... that has not ended. */
@@ -18,14 +18,12 @@ export const sessionBefore = (current: string, name: string): string | undefined
 }
 
 /**
- * Moves the runner's database aside: its outbox and its channels belong to the ended session. OpenCode's record stays, so
- * that the next runner ends a process that is left.
+ * What the runner opens of the state directory of `up`. A part of another session is set aside and not removed: the disk is a
+ * person's. `ended`: the session before this one.
  */
-export const archiveRunnerState = (stateDir: string, ended: string): void => {
-  const folder = join(stateDir, "ended", encodeURIComponent(ended))
-  if (existsSync(folder)) return
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  for (const name of ["state.db", "state.db-wal", "state.db-shm"]) {
-    if (existsSync(join(stateDir, name))) renameSync(join(stateDir, name), join(folder, name))
-  }
+export const partsToOpen = (stateDir: string, session: string, ended: string | undefined) => {
+  const setAside = join(stateDir, "ended", encodeURIComponent(ended ?? `before-${session}`))
+  // An earlier version set only its database aside, and kept the other files for the next session.
+  const isSetAside = ended === undefined || existsSync(setAside)
+  return { setAside, sessionOfOldLayout: isSetAside ? session : ended }
 }

@@ -94,8 +94,12 @@ const freshStateDir = (first: string): string => {
 
 /** The working directory of OpenCode's last session in this state directory. */
 const lastAgentDirectory = (stateDir: string): string | undefined => {
-  const file = join(agentDirectories(stateDir).data, "opencode.db")
-  if (!existsSync(file)) return undefined
+  const file = [
+    join(agentDirectories(stateDir).data, "opencode.db"),
+    // Where earlier versions had it.
+    join(stateDir, "opencode", "xdg", "data", "opencode", "opencode.db"),
+  ].find((path) => existsSync(path))
+  if (file === undefined) return undefined
   try {
     const db = new Database(file, { readonly: true })
     const row = db

@@ -158,6 +158,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       }),
       WORK_DIR: WORKSPACE,
       SANDPIPER_STATE_DIR: "/var/lib/sandpiper",
+      SANDPIPER_OWN_DISK: "1",
       GATEWAY_HOST: "127.0.0.1",
       GATEWAY_PORT: String(box.port),
       OPENCODE_URL: "http://127.0.0.1:0",

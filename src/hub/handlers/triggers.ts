@@ -30,7 +30,6 @@ import {
 import { hideSecret, isSecretOf } from "./webhook-secrets.ts"
 import type { Workflows } from "./workflows.ts"
 
-
 export interface Triggers {
   readonly handlers: Pick<StoreHandlers, "trigger-api">
   /** Fires the schedules that are due. */

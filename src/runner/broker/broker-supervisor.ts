@@ -50,9 +50,18 @@ interface BrokerOrders {
   readonly services: Readonly<Record<string, Service>>
 }
 
-const stored = z.object({ boot: z.string(), token: z.string(), port: z.int(), socket: z.string() })
+/** `stateDir`: of the runner that has started it. A copy of the state directory elsewhere names the broker of the original. */
+const stored = z.object({
+  boot: z.string(),
+  token: z.string(),
+  port: z.int(),
+  socket: z.string(),
+  stateDir: z.string().optional(),
+})
 type Stored = z.output<typeof stored>
 
+/** Where the runner stores what it knows of its broker. */
+export const BROKER_FACT = "agent.broker"
 /** The broker's lease is renewed this often. */
 const RENEW_MS = 10_000
 const RETRY_MS = 50
@@ -74,23 +83,7 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
   let child: Bun.Subprocess | undefined
   const stopped = new AbortController()
 
-  const call = async (path: string, body: string): Promise<string | undefined> => {
-    try {
-      const response = await fetch(`http://broker${path}`, {
-        unix: socket,
-        method: "PUT",
-        body,
-        signal: AbortSignal.timeout(CALL_LIMIT_MS),
-        // A connection that was kept could lead to a broker that is no longer the one of this socket.
-        keepalive: false,
-        proxy: "",
-      })
-      const text = await response.text()
-      return response.ok ? text : undefined
-    } catch {
-      return undefined
-    }
-  }
+  const call = (path: string, body: string) => callBroker(socket, path, body)
   const renew = async (): Promise<boolean> => {
     const sent = upstreams
     const number = Math.max(clock.now(), lastOrder + 1)
@@ -176,6 +169,40 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
   }
 }
 
+const callBroker = async (
+  socket: string,
+  path: string,
+  body: string,
+): Promise<string | undefined> => {
+  try {
+    const response = await fetch(`http://broker${path}`, {
+      unix: socket,
+      method: "PUT",
+      body,
+      signal: AbortSignal.timeout(CALL_LIMIT_MS),
+      // A connection that was kept could lead to a broker that is no longer the one of this socket.
+      keepalive: false,
+      proxy: "",
+    })
+    const text = await response.text()
+    return response.ok ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Ends the broker that a runner of this state directory has left running. `memory`: what that runner has stored of it. */
+export const endLeftBroker = async (memory: string, stateDir: string): Promise<void> => {
+  const known = stored.safeParse(parseJson(memory)).data
+  if (known === undefined) return
+  const { socket } = known
+  const isInside = socket.startsWith(`${stateDir}/`)
+  const isOurs = isInside || (known.stateDir === stateDir && isUsableSocket(socket, stateDir))
+  if (!isOurs) return
+  await callBroker(socket, STOP_PATH, "")
+  removeSocketFolder(socket)
+}
+
 const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored => {
   const known = stored.safeParse(parseJson(memory.read() ?? "")).data
   const isThisBoot = known !== undefined && bootId !== "" && known.boot === bootId
@@ -186,6 +213,7 @@ const remember = ({ memory, bootId, stateDir }: BrokerSupervisorOptions): Stored
     token: isThisBoot ? known.token : randomBytes(32).toString("hex"),
     port: isThisBoot ? known.port : freePort(),
     socket: chooseSocket(stateDir),
+    stateDir,
   }
   memory.write(JSON.stringify(fresh))
   return fresh

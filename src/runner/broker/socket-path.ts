@@ -6,13 +6,14 @@
 import { lstatSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { sessionFolder } from "../../lib/state-folders.ts"
 
 /** The longest path that a Unix socket may have is 107 bytes. */
 const MAX_SOCKET_PATH = 100
 
 const FOLDER = join(tmpdir(), "sandpiper-broker-")
 
-const besideOf = (stateDir: string): string => join(stateDir, "broker.sock")
+const besideOf = (stateDir: string): string => join(sessionFolder(stateDir), "broker.sock")
 
 export const chooseSocket = (stateDir: string): string => {
   const beside = besideOf(stateDir)

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { z } from "zod"
 import { sameText } from "../../lib/constant-time.ts"
 import { describeError, type Log } from "../../lib/log.ts"
+import { sessionFolder } from "../../lib/state-folders.ts"
 import type { GitTokens } from "./git-tokens.ts"
 
 const hooks = ["pre-snapshot", "post-snapshot"] as const
@@ -29,10 +30,11 @@ export interface Control {
   readonly stop: () => Promise<void>
 }
 
-const fileOf = (stateDir: string): string => join(stateDir, "control.json")
+const fileOf = (stateDir: string): string => join(sessionFolder(stateDir), "control.json")
 /** Contains the address only: the agent may be another user, and has a token of its own. */
-const addressFileOf = (stateDir: string): string => join(stateDir, "control-url")
-const RUNNER_DIR = "SANDPIPER_RUNNER_DIR"
+const addressFileOf = (stateDir: string): string => join(sessionFolder(stateDir), "control-url")
+/** The state directory, for every program of the agent. */
+export const RUNNER_DIR = "SANDPIPER_RUNNER_DIR"
 /** For the agent's programs: the token, and where the runner that accepts it has written its address. */
 export const controlVariables = (
   stateDir: string,
@@ -84,7 +86,7 @@ export const startControl = async (options: ControlOptions): Promise<Control> =>
   })
   const url = `http://127.0.0.1:${server.port}`
   try {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    await mkdir(sessionFolder(stateDir), { recursive: true, mode: 0o700 })
     await writeFile(fileOf(stateDir), JSON.stringify({ url, token }), { mode: 0o600 })
     await writeFile(addressFileOf(stateDir), url, { mode: 0o644 })
   } catch (error) {

@@ -4,10 +4,11 @@
  */
 import { chmod, mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { sessionFolder } from "../../lib/state-folders.ts"
 import { shellQuoted } from "./git-config.ts"
 
 /** Readable by the agent's user, writable by the runner's. */
-export const wrapperFolder = (stateDir: string): string => join(stateDir, "bin")
+export const wrapperFolder = (stateDir: string): string => join(sessionFolder(stateDir), "bin")
 
 /** A login of the agent's own (`gh auth login`, GH_TOKEN) stays as it is where the runner has no token. */
 const ghWrapperText = (folder: string, helper: string): string => `#!/bin/sh

@@ -7,6 +7,7 @@ import type { Settings } from "../../settings/settings.ts"
 import type { GitCredentials } from "../../wire/frames/index.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
+import { sessionFolder } from "../../lib/state-folders.ts"
 import { type Control, controlVariables, type Hook, startControl } from "./control-socket.ts"
 import { createRepositories } from "./bring-repositories.ts"
 import { writeGitConfig } from "./clone-repository.ts"
@@ -104,7 +105,7 @@ export const createHost = (options: HostOptions): Host => {
   const helper = [...options.self, "git-credential", "--state-dir", config.stateDir]
     .map(shellQuoted)
     .join(" ")
-  const gitFolder = join(config.stateDir, "git")
+  const gitFolder = join(sessionFolder(config.stateDir), "git")
   const gitConfig = () => ({
     ...account.author(),
     origins: [...new Set([...account.credentials().map(({ origin }) => origin), ...issuedFor()])],
@@ -119,7 +120,7 @@ export const createHost = (options: HostOptions): Host => {
     ...controlVariables(config.stateDir, options.apiToken),
   }
   const git = { environment, user: options.user, log }
-  const persona = join(config.stateDir, "persona")
+  const persona = join(sessionFolder(config.stateDir), "persona")
   const brought = createRepositories({ ...options, git, persona })
   const prepared = Promise.withResolvers<void>()
   const directory = plannedDirectory(config.workDir, repositories)

@@ -4,6 +4,7 @@
  */
 import { chmod, lstat, mkdir } from "node:fs/promises"
 import { join } from "node:path"
+import { sessionFolder } from "../../lib/state-folders.ts"
 import { giveTo, type User } from "./users.ts"
 
 export interface ServiceSockets {
@@ -23,7 +24,7 @@ export const serviceSockets = (stateDir: string): ServiceSockets | undefined => 
   return isTooLong ? undefined : sockets
 }
 
-const folderOf = (stateDir: string): string => join(stateDir, "services")
+const folderOf = (stateDir: string): string => join(sessionFolder(stateDir), "services")
 
 /** Creates the directory of the sockets, for the services' user only. */
 export const prepareSockets = async (stateDir: string, user: User | undefined): Promise<void> => {

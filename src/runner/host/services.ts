@@ -40,7 +40,8 @@ export interface Services {
   readonly stop: () => Promise<void>
 }
 
-const OWNER = "SANDPIPER_SERVICE_OF"
+/** The state directory of the runner that has started the process. */
+export const OWNER = "SANDPIPER_SERVICE_OF"
 const START_LIMIT_MS = 30_000
 const RING = { lines: 200, lineLength: 500 }
 

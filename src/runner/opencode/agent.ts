@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../../lib/clock.ts"
+import { sessionFolder } from "../../lib/state-folders.ts"
 import { createRing } from "../../lib/ring.ts"
 import { createRedactor, describeError, type Log } from "../../lib/log.ts"
 import { findOpenCode, pathWithRipgrep } from "./launch/binaries.ts"
@@ -200,7 +201,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     isDefaultUrl: !settings.given.has("opencodeUrl"),
     workDir: settings.workDir,
     logFile: directories.logFile,
-    record: openRunRecord(join(settings.stateDir, RUN_RECORD)),
+    record: openRunRecord(join(sessionFolder(settings.stateDir), RUN_RECORD)),
     processes,
     user,
     clock,

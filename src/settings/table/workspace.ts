@@ -31,10 +31,18 @@ export const workspaceSettings = {
     reaches: [],
     setBy: "image",
     flag: "state-dir",
-    doc: "files that must survive a restart: outbox, channel map, OpenCode's sessions and configuration; `up` uses one directory below the default for each WORK_DIR",
+    doc: "files that must survive a restart: outbox, channel map, OpenCode's sessions and configuration; a runner of another SESSION_ID removes what is the session's; `up` uses one directory below the default for each WORK_DIR",
     schema: directory,
     fallback: ({ env }) =>
       join(env["XDG_STATE_HOME"] || join(env["HOME"] || homedir(), ".local", "state"), "sandpiper"),
+  },
+  ownDisk: {
+    env: "SANDPIPER_OWN_DISK",
+    reaches: [],
+    setBy: "image",
+    doc: "1: the disk is the sandbox's own; a runner of another session removes the histories of shells and the passwords of git from the home directories. start.sh sets it",
+    schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
+    fallback: () => "0",
   },
   repoUrl: {
     env: "REPO_URL",

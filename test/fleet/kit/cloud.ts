@@ -2,7 +2,7 @@
  * The sandboxes of a cloud that exists only in a test. A sandbox is a directory, and its commands are real processes in
  * it. The doubles of E2B, Daytona and Modal are protocols around this model.
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { cpSync, lstatSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -62,6 +62,14 @@ export interface Cloud {
 /** The only image that the cloud has from the start. */
 export const CLOUD_IMAGE = "sandpiper-image"
 
+/** A snapshot has no sockets. */
+const isKept = (path: string): boolean => {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  return (
+    found?.isFile() === true || found?.isDirectory() === true || found?.isSymbolicLink() === true
+  )
+}
+
 export const createCloud = (options: { readonly idOf: (count: number) => string }): Cloud => {
   const root = mkdtempSync(join(tmpdir(), "cloud-"))
   const boxes = new Map<string, CloudBox>()
@@ -89,7 +97,7 @@ export const createCloud = (options: { readonly idOf: (count: number) => string 
       const id = options.idOf(counter.boxes)
       const folder = join(root, `box-${counter.boxes}`)
       if (source === undefined) mkdirSync(folder)
-      else cpSync(source, folder, { recursive: true })
+      else cpSync(source, folder, { recursive: true, verbatimSymlinks: true })
       const createdAt = Date.now()
       const box: CloudBox = {
         volumes: {},
@@ -111,7 +119,7 @@ export const createCloud = (options: { readonly idOf: (count: number) => string 
     },
     snapshot: (box, id) => {
       const folder = join(root, `snapshot-${snapshots.size + 1}-${boxes.size}`)
-      cpSync(box.folder, folder, { recursive: true })
+      cpSync(box.folder, folder, { recursive: true, verbatimSymlinks: true, filter: isKept })
       snapshots.set(id, folder)
     },
     removeSnapshot: (id) => snapshots.delete(id),

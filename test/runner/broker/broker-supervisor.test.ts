@@ -39,7 +39,7 @@ const setUp = async (below = "") => {
   const root = await mkdtemp(join(tmpdir(), "broker-"))
   stops.push(() => rm(root, { recursive: true, force: true }))
   const stateDir = join(root, below)
-  await mkdir(stateDir, { recursive: true })
+  await mkdir(join(stateDir, "session"), { recursive: true })
   let fact: string | undefined
   const lines: string[] = []
   const create = (
@@ -104,7 +104,7 @@ test("the broker process adds the key, and its control socket is closed to other
   const provider = startProvider()
   await startWithKey(create, provider)
   expect(provider.keys).toEqual(["Bearer k-1"])
-  expect(statSync(join(stateDir, "broker.sock")).mode & 0o777).toBe(0o600)
+  expect(statSync(join(stateDir, "session/broker.sock")).mode & 0o777).toBe(0o600)
 })
 
 test("a changed key is used from the next call on, and a removed provider is forgotten", async () => {
@@ -183,7 +183,7 @@ test("a runner with another token replaces the broker of the earlier one", async
 
 /** Puts a listener in the place of the control socket. It passes on what it has recorded, while `passes` is true. */
 const listenBetween = (stateDir: string) => {
-  const socket = join(stateDir, "broker.sock")
+  const socket = join(stateDir, "session/broker.sock")
   const behind = join(stateDir, "behind.sock")
   renameSync(socket, behind)
   const between = { orders: [] as string[], passes: true, socket, behind }
@@ -256,7 +256,7 @@ test("a stopped broker leaves no process and no socket", async () => {
   const pid = pidOn(broker.port)
   await broker.stop()
   expect(() => process.kill(pid, 0)).toThrow()
-  expect(await Bun.file(join(stateDir, "broker.sock")).exists()).toBe(false)
+  expect(await Bun.file(join(stateDir, "session/broker.sock")).exists()).toBe(false)
 })
 
 test("another boot gets another token", async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
   agent = startTestSessionAgent()
   // OpenCode is not needed here; /ready must report that it does not start.
   runner = await startRunner(agent, { OPENCODE_BIN: "/bin/false" })
-  const db = new Database(join(runner.sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(runner.sandbox.stateDir, "session/state.db"), { readonly: true })
   const fact = db
     .query<{ value: string }, []>("SELECT value FROM facts WHERE name = 'agent.api-token'")
     .get()

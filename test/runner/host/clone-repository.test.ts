@@ -94,7 +94,7 @@ describe("private repositories", () => {
     const { place } = await start({ REPO_URL: url })
     expect(place.directory).toBe(clone())
     expect(await readClone(".git/config")).not.toContain(TOKEN)
-    const context = join(sandbox.stateDir, "persona/00-repo-context.md")
+    const context = join(sandbox.stateDir, "session/persona/00-repo-context.md")
     expect(await readFile(context, "utf8")).not.toContain(TOKEN)
   })
 

@@ -112,7 +112,7 @@ test("the API token and the owner token run workflows, and other tokens do not",
 })
 
 test("the token file is readable by its user only and is removed at the end", async () => {
-  const file = join(stateDir, "control.json")
+  const file = join(stateDir, "session/control.json")
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   await control.stop()
   expect(existsSync(file)).toBeFalse()

@@ -62,7 +62,7 @@ const tell = async (credentials: GitCredentials) => {
   await agent.frame("aborted", () => true, after)
 }
 const apiToken = (): string => {
-  const db = new Database(join(sandbox.stateDir, "state.db"), { readonly: true })
+  const db = new Database(join(sandbox.stateDir, "session/state.db"), { readonly: true })
   const fact = db
     .query<{ value: string }, []>("SELECT value FROM facts WHERE name = 'agent.api-token'")
     .get()

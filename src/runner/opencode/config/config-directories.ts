@@ -1,6 +1,6 @@
 /**
- * OpenCode's directories, all below the state directory. The config directory is rewritten at each start; OpenCode's
- * data stays. No file is written to the user's repository.
+ * OpenCode's directories, all below the state directory: the cache in the machine part, all others in the session part.
+ * The config directory is rewritten at each start; OpenCode's data stays. No file is written to the user's repository.
  *
  * The agent can write to these directories and the runner may be root, so symbolic links in them are never followed.
  */
@@ -9,9 +9,10 @@ import { dirname, join, relative, sep } from "node:path"
 import { type ConfigFiles, isImportedByOpenCode, isTool } from "./config-files.ts"
 import type { CodeFile } from "./check-code.ts"
 import type { OpenCodeConfig } from "./compose-config.ts"
+import { cacheFolder, sessionFolder } from "../../../lib/state-folders.ts"
 
 export interface AgentDirectories {
-  /** The parent of all the others; only the runner creates entries in it. */
+  /** The parent of all the others but the cache; only the runner creates entries in it. */
   readonly root: string
   /** Directories that the agent may write to. */
   readonly writableDirs: readonly string[]
@@ -31,7 +32,7 @@ export interface AgentDirectories {
 }
 
 export const agentDirectories = (stateDir: string): AgentDirectories => {
-  const root = join(stateDir, "opencode")
+  const root = join(sessionFolder(stateDir), "opencode")
   const config = join(root, "config")
   const catalogueFile = join(root, "models.json")
   const xdg = (name: string) => join(root, "xdg", name)
@@ -44,15 +45,15 @@ export const agentDirectories = (stateDir: string): AgentDirectories => {
     authFile: join(xdg("data"), "opencode", "auth.json"),
     catalogueFile,
     home: join(root, "home"),
-    writableDirs: [join(root, "home"), join(root, "xdg")],
-    logFile: join(stateDir, "opencode.log"),
+    writableDirs: [join(root, "home"), join(root, "xdg"), cacheFolder(stateDir)],
+    logFile: join(sessionFolder(stateDir), "opencode.log"),
     environment: {
       OPENCODE_CONFIG_DIR: config,
       OPENCODE_MODELS_PATH: catalogueFile,
       XDG_CONFIG_HOME: xdg("config"),
       XDG_DATA_HOME: xdg("data"),
       XDG_STATE_HOME: xdg("state"),
-      XDG_CACHE_HOME: xdg("cache"),
+      XDG_CACHE_HOME: cacheFolder(stateDir),
     },
   }
 }
@@ -82,6 +83,7 @@ export const prepareWritableDirs = async (
   await Promise.all([
     mkdir(home, { recursive: true, mode: 0o700 }),
     mkdir(data, { recursive: true, mode: 0o700 }),
+    mkdir(environment["XDG_CACHE_HOME"] ?? "", { recursive: true, mode: 0o700 }),
     writeEmptyConfig(userConfig, opencodeVersion),
   ])
 }

@@ -4,6 +4,7 @@
  */
 import { chmod, chown, mkdir } from "node:fs/promises"
 import type { Log } from "../../../lib/log.ts"
+import { machineFolder, sessionFolder } from "../../../lib/state-folders.ts"
 import type { AgentUser } from "../launch/interfaces.ts"
 import { checkCode } from "./check-code.ts"
 import {
@@ -49,9 +50,12 @@ export const createConfigInstaller = (options: InstallOptions): ConfigInstaller 
       await options.workDirReady()
       await mkdir(workDir, { recursive: true })
       await mkdir(directories.root, { recursive: true, mode: 0o700 })
+      await mkdir(machineFolder(options.stateDir), { recursive: true, mode: 0o700 })
       if (user) {
         // The agent's user may traverse these directories, not list or change them.
-        for (const path of [options.stateDir, directories.root]) await chmod(path, 0o711)
+        const { stateDir } = options
+        const above = [stateDir, machineFolder(stateDir), sessionFolder(stateDir)]
+        for (const path of [...above, directories.root]) await chmod(path, 0o711)
         // An owner other than root could replace the files that the runner reads and writes there.
         await chown(directories.root, 0, 0)
       }

@@ -3,7 +3,7 @@ import { readFile, rm } from "node:fs/promises"
 import { z } from "zod"
 import { writeAtomically } from "../config/config-directories.ts"
 
-/** Below the state directory. */
+/** In the session part of the state directory. */
 export const RUN_RECORD = "opencode-run.json"
 
 const runRecord = z.object({

@@ -64,7 +64,8 @@ export interface AppServices {
   readonly suspend: () => Promise<void>
 }
 
-const OWNER = "SANDPIPER_APP_SERVICES_OF"
+/** The state directory of the runner that has started the process. */
+export const OWNER = "SANDPIPER_APP_SERVICES_OF"
 const NAME = "SANDPIPER_APP_SERVICE"
 const MOST_SERVICES = 128
 
