@@ -39,7 +39,7 @@ export const workspaceSettings = {
   ownDisk: {
     env: "SANDPIPER_OWN_DISK",
     reaches: [],
-    setBy: "image",
+    setBy: "fleet",
     doc: "1: the disk is the sandbox's own; a runner of another session removes the histories of shells and the passwords of git from the home directories. start.sh sets it",
     schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
     fallback: () => "0",

@@ -50,7 +50,7 @@ const spawn = async ({ uplink }: FakeRunner, fields: object = {}) =>
 test("a child session has the text of its persona in its instructions, and its own child has another or none", async () => {
   await store("reviewer", "# Reviews\nBe strict.")
   await store("writer", "# Writes\nBe brief.")
-  await setup.hub.find("s1")?.configure({ instructions: ["Of the operator."] })
+  setup.hub.find("s1")?.configure({ instructions: ["Of the operator."] })
   const child = await runnerOf(await spawn(setup.runner, { persona: "reviewer" }))
   expect(await instructionsOf(child)).toEqual([
     "Of the operator.",
