@@ -96,10 +96,10 @@ export const liveFirst = async ({ agent, gatewayUrl, home }: FirstSession): Prom
   const started = await fetch(`${gatewayUrl}/api/services`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}` },
-    // The definition stays, so the word is in a file that it removes.
+    // The definition stays, so the word is in a file, which is removed before the word is in the log.
     body: JSON.stringify({
       name: "web",
-      command: "cat said.txt; rm -f said.txt; exec sleep 600",
+      command: 'said=$(cat said.txt) && rm said.txt && echo "$said"; exec sleep 600',
     }),
   })
   if (!started.ok) throw new Error(`the service: ${started.status} ${await started.text()}`)
