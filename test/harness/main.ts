@@ -9,6 +9,7 @@ import {
   firstLine,
   flakyTests,
   MAX_FLAKY,
+  quoted,
   slowestLines,
   totalLines,
 } from "./report.ts"
@@ -31,7 +32,7 @@ const run = async (suite: Suite, given: readonly string[]): Promise<number> => {
   const workers = Number(values.workers ?? suite.workers)
   const report = (result: FileResult): void => {
     print(fileLine(result))
-    if (failedTests([result]).length > 0) print(result.output)
+    if (failedTests([result]).length > 0) print(quoted(result.output))
   }
   const among = (patterns: readonly string[]) => filesMatching(patterns).filter(isNamedBy(given))
   const results = [
@@ -57,7 +58,7 @@ const run = async (suite: Suite, given: readonly string[]): Promise<number> => {
   for (const { file, name, message } of flaky)
     print(`flaky: ${file}: ${name}: ${firstLine(message)}`)
   for (const { file, name, message } of failedTests(final))
-    print(`failed: ${file}: ${name}\n${message}`)
+    print(`failed: ${file}: ${name}\n${quoted(message)}`)
   for (const line of totalLines(final, performance.now() - from)) print(line)
   return failedTests(final).length > 0 || flaky.length > MAX_FLAKY ? 1 : 0
 }

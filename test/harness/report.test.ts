@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { fastFiles } from "./fast-files.ts"
 import { readJunit, type TestResult } from "./junit.ts"
-import { flakyTests, slowestLines, totalLines } from "./report.ts"
+import { flakyTests, quoted, slowestLines, totalLines } from "./report.ts"
 import { planRounds } from "./rounds.ts"
 import { filesMatching, isNamedBy, prepareSuite, SUITES } from "./suites.ts"
 
@@ -49,6 +49,16 @@ test("the totals count tests and assertions in the form that CI reads", () => {
     " 6 expect() calls",
     "Ran 3 tests across 2 files. [2.5 s]",
   ])
+})
+
+test("no line that a failed file prints is one of the totals that CI adds up", () => {
+  const totals = /^ *[0-9]+ (pass|fail)$/m
+  const output = "a.test.ts:\n 5 pass\n 1 fail\nRan 6 tests across 1 file.\n"
+  expect(output).toMatch(totals)
+  expect(quoted(output)).not.toMatch(totals)
+  expect(quoted(output)).toBe(
+    "  | a.test.ts:\n  |  5 pass\n  |  1 fail\n  | Ran 6 tests across 1 file.",
+  )
 })
 
 test("the slowest thirty tests are listed, the slowest first", () => {

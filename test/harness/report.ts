@@ -25,6 +25,9 @@ export const firstLine = (message: string): string =>
     .join(" ")
     .slice(0, 300)
 
+/** What a file printed, so that none of its lines looks like one of this report: CI adds up the totals of all suites. */
+export const quoted = (output: string): string => output.trimEnd().replace(/^/gm, "  | ")
+
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
 export const fileLine = ({ file, ms, cpuMs, tests }: FileResult): string => {
