@@ -1,5 +1,5 @@
 /** The parser of git's status, and the workspace as git sees it, with the real git. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -132,10 +132,23 @@ describe("a workspace", () => {
       }),
     )
 
-  beforeAll(async () => {
+  const identity = ["-c", "user.name=T", "-c", "user.email=t@example.com"]
+  const commit = (message: string) => run(...identity, "commit", "-qm", message)
+
+  beforeEach(async () => {
     workDir = await mkdtemp(join(tmpdir(), "workspace-"))
   })
-  afterAll(() => rm(workDir, { recursive: true, force: true }))
+  afterEach(() => rm(workDir, { recursive: true, force: true }))
+
+  /** A repository with one commit, and one change that is not committed. */
+  const startRepository = async (): Promise<void> => {
+    await run("init", "-q", "-b", "main")
+    await writeFile(join(workDir, "kept.txt"), "one\n")
+    await writeFile(join(workDir, "gone.txt"), "gone\n")
+    await run("add", "-A")
+    await commit("first: it")
+    await writeFile(join(workDir, "kept.txt"), "one\ntwo\n")
+  }
 
   test("a directory that is not a repository has no state and no patches", async () => {
     expect(await workspace().readStatus()).toBeUndefined()
@@ -143,12 +156,7 @@ describe("a workspace", () => {
   })
 
   test("changes of tracked, staged, deleted and untracked files are patches against the last commit", async () => {
-    await run("init", "-q", "-b", "main")
-    await writeFile(join(workDir, "kept.txt"), "one\n")
-    await writeFile(join(workDir, "gone.txt"), "gone\n")
-    await run("add", "-A")
-    await run("-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-qm", "first: it")
-    await writeFile(join(workDir, "kept.txt"), "one\ntwo\n")
+    await startRepository()
     await writeFile(join(workDir, "sch ön.txt"), "new\n")
     await writeFile(join(workDir, "large.txt"), "line\n".repeat(20_000))
     await rm(join(workDir, "gone.txt"))
@@ -170,28 +178,26 @@ describe("a workspace", () => {
   })
 
   test("a workspace inside a repository has the same patches as its top directory", async () => {
+    await startRepository()
     await mkdir(join(workDir, "inner/deep"), { recursive: true })
     await writeFile(join(workDir, "inner/deep/new.txt"), "deep\n")
     const patches = await workspace("inner/deep").readPatches()
     expect(patches.map(({ path }) => path)).toContain("inner/deep/new.txt")
     expect(patches).toEqual(await workspace().readPatches())
-    await rm(join(workDir, "inner"), { recursive: true })
   })
 
   test("the changes of a branch are those since it left its base, committed or not", async () => {
-    const commit = (...more: readonly string[]) =>
-      run("-c", "user.name=T", "-c", "user.email=t@example.com", "commit", "-qm", "next", ...more)
+    await startRepository()
     await run("add", "-A")
-    await commit()
+    await commit("next")
     await run("switch", "-qc", "topic")
     await writeFile(join(workDir, "committed.txt"), "one\ntwo\n")
     await run("add", "-A")
-    await commit()
+    await commit("next")
     await writeFile(join(workDir, "kept.txt"), "one\ntwo\nthree\n")
     await writeFile(join(workDir, "untracked.txt"), "new\n")
     // The base goes on without the branch: its changes are not the branch's.
     const tree = (await run("rev-parse", "main^{tree}")).stdout
-    const identity = ["-c", "user.name=T", "-c", "user.email=t@example.com"]
     const args = [...identity, "commit-tree", tree, "-p", "main", "-m", "later"]
     await run("update-ref", "refs/heads/main", (await run(...args)).stdout)
     const expected = [
@@ -218,6 +224,7 @@ describe("a workspace", () => {
   })
 
   test("a repository cannot start a program through its configuration", async () => {
+    await startRepository()
     await run("config", "core.fsmonitor", `touch ${workDir}/hacked; false`)
     await run("config", "diff.external", `touch ${workDir}/hacked; false`)
     await workspace().readPatches()
