@@ -1,7 +1,8 @@
 /**
- * Finds races: `npm run test:repeat -- [--times 20] [--load 2] [--suite test] [--seed N] [--workers N] [files]` runs test files again
- * and again, in a shuffled order, with 1 to 4 workers, with a lower priority or not, beside busy loops of the processor and the
- * disk or not; few files run in copies side by side. It prints for each failed test how often it failed and its first message.
+ * Finds races: `npm run test:repeat -- [--times 20] [--load 2] [--suite test] [--seed N] [--from N] [--workers N] [files]` runs test
+ * files again and again, in a shuffled order, with 1 to 4 workers, with a lower priority or not, beside busy loops of the processor
+ * and the disk or not; few files run in copies side by side. It prints for each failed test how often it failed and its first
+ * message. `--from` goes on with a later round of the same seed: all rounds of a whole suite take hours.
  */
 import { loadavg } from "node:os"
 import { parseArgs } from "node:util"
@@ -18,6 +19,7 @@ const { values, positionals } = parseArgs({
     load: { type: "string", default: "2" },
     suite: { type: "string", default: "test" },
     seed: { type: "string" },
+    from: { type: "string", default: "1" },
     workers: { type: "string" },
   },
 })
@@ -32,13 +34,21 @@ interface Failure {
 const repeat = async (suite: Suite): Promise<number> => {
   const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))
   const times = Number(values.times)
+  const first = Number(values.from)
   const load = Number(values.load)
+  if (first > 1 && values.seed === undefined)
+    throw new Error("--from needs --seed: it goes on with the rounds of an earlier run")
+  if (!(first >= 1 && first <= times))
+    throw new Error(`--from ${values.from} is not one of the rounds 1 to ${times}`)
   const named = (patterns: readonly string[]) =>
     filesMatching(patterns).filter(isNamedBy(positionals))
   const together = named(suite.together)
   const alone = named(suite.alone ?? [])
   const failures = new Map<string, Failure>()
-  print(`seed ${seed}: ${together.length + alone.length} files, ${times} rounds, load ${load}`)
+  const planned = planRounds({ together, alone }, { times, load, seed }).slice(first - 1)
+  print(
+    `seed ${seed}: ${together.length + alone.length} files, rounds ${first} to ${times}, load ${load}`,
+  )
 
   const runRound = async (round: Round): Promise<void> => {
     const from = performance.now()
@@ -81,16 +91,16 @@ const repeat = async (suite: Suite): Promise<number> => {
   }
 
   let clean = 0
-  for (const round of planRounds({ together, alone }, { times, load, seed })) {
+  for (const round of planned) {
     const before = [...failures.values()].reduce((sum, { rounds }) => sum + rounds.length, 0)
     await runRound(round)
     const after = [...failures.values()].reduce((sum, { rounds }) => sum + rounds.length, 0)
     if (after === before) clean += 1
   }
   for (const { name, rounds, message } of failures.values())
-    print(`${rounds.length} of ${times}: ${name}: ${firstLine(message)}`)
-  print(`${clean} of ${times} rounds passed (seed ${seed})`)
-  return clean === times ? 0 : 1
+    print(`${rounds.length} of ${planned.length}: ${name}: ${firstLine(message)}`)
+  print(`${clean} of ${planned.length} rounds passed (seed ${seed})`)
+  return clean === planned.length ? 0 : 1
 }
 
 process.exitCode = await repeat(await prepareSuite(values.suite))
