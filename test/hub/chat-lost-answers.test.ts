@@ -46,7 +46,7 @@ const start = async () => {
   const settled = () =>
     untilTrue(() => {
       core.clock.advance(30_000)
-      return core.sql.all("SELECT id FROM sends").length === 0
+      return core.sql.all("SELECT id FROM deliveries").length === 0
     }, "the end of every message")
   const problems = () =>
     core.session
@@ -115,6 +115,6 @@ test("a refusal of the chat service is no lost answer: the message is sent again
   say("telegram:42", "after an error")
   await settled()
   expect(telegram.posts.map(({ text }) => text)).toEqual(["after an error"])
-  expect(core.reports).toEqual(["hub.chat-send-failed"])
+  expect(core.reports).toEqual(["hub.delivery-failed"])
   expect(problems()).toEqual([])
 })

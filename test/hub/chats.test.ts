@@ -278,7 +278,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     slack.fail({ status: 503 })
     await reply("C8", "still here")
     // The result of the call is recorded: chat-crash.test.ts has a host that dies before.
-    const failed = "SELECT id FROM sends WHERE channel = 'slack:C8' AND attempts = 1"
+    const failed = "SELECT id FROM deliveries WHERE lane = 'chat:slack:C8' AND attempts = 1"
     await untilState(
       () => host.rows("s1", failed),
       (rows) => rows.length === 1,

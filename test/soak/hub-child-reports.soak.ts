@@ -67,8 +67,10 @@ const pendingReports = ({ folder }: Host): number =>
     try {
       // The host writes at the same time.
       db.run("PRAGMA busy_timeout = 30000")
-      const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'child_reports'").all()
-      return tables.length === 0 ? sum : sum + db.query("SELECT id FROM child_reports").all().length
+      const tables = db.query("SELECT 1 FROM sqlite_master WHERE name = 'deliveries'").all()
+      return tables.length === 0
+        ? sum
+        : sum + db.query("SELECT id FROM deliveries WHERE kind = 'child-report'").all().length
     } finally {
       db.close()
     }

@@ -1,13 +1,13 @@
 /**
- * What a child session reports to its parent: the end of work that the parent ordered, a question, its own end. A report
- * is a row of the child until the parent has stored it, and the parent knows each report by its id: a repeated one changes nothing.
+ * What a child session reports to its parent: the end of work that the parent ordered, a question, its own end. The parent knows
+ * each report by its id: a repeated one changes nothing.
  */
 import { z } from "zod"
-import { backoffMs } from "../../lib/backoff.ts"
 import { jsonColumn } from "../../lib/json.ts"
 import { channelAddress, MAIN_CHANNEL } from "../../wire/channel.ts"
-import type { Deadlines } from "./deadlines.ts"
-import { isFinal } from "./final-failure.ts"
+import type { DeliveryKind } from "./deliveries.ts"
+import type { DeliveryRows } from "./delivery-rows.ts"
+import type { SessionDeliveries } from "./delivery-kinds.ts"
 import type { NamedValues } from "./named-values.ts"
 import type { Ports } from "./ports.ts"
 import type { Prompt } from "./queue.ts"
@@ -24,11 +24,6 @@ const childReport = z.object({
 })
 export type ChildReport = Readonly<z.output<typeof childReport>>
 
-const reportRow = z.object({
-  id: z.string(),
-  report: jsonColumn(childReport),
-  attempts: z.number(),
-})
 const awaitedRow = z.object({ prompt: z.string() })
 const answerRow = z.object({ text: z.string() })
 
@@ -42,67 +37,26 @@ export interface ChildReports {
   /** The agent asks while the parent waits. Inside the transaction that stores the question. */
   readonly asked: (promptId: string | undefined, questionId: string, question: string) => void
   readonly ended: (why: string, quiet: boolean) => void
-  /** The deadline of a failed report has passed: the next `send` tries again. */
-  readonly retry: () => void
-  /** Sends what is not confirmed. Call after a commit and after a restart. */
-  readonly send: () => void
+  readonly kind: DeliveryKind<ChildReport>
 }
 
 /** The parent's agent reads it as a prompt: enough for a result, little enough for its context. */
 const MAX_TEXT = 8000
-const MAX_ATTEMPTS = 12
-const CONFIRM_MS = 2000
-const BACKOFF = { min: 500, max: 600_000 }
-
 export const createChildReports = (
   ports: Ports,
   values: NamedValues,
-  deadlines: Deadlines,
+  deliveries: DeliveryRows<SessionDeliveries>,
 ): ChildReports => {
   const { sql } = ports
   const parent = () => values.getPrivate("parent")
-  /** Reports on their way, so that one is not sent twice at the same time. */
-  const sending = new Set<string>()
-  let hasNew = true
 
   const add = (report: Omit<ChildReport, "title">) => {
     if (parent() === undefined) return
     const title = values.getPublic("title")
     const text = report.text.slice(0, MAX_TEXT).toWellFormed()
-    const row = { ...report, text, title: typeof title === "string" ? title : "" }
-    sql.run(
-      "INSERT OR IGNORE INTO child_reports (id, report) VALUES (?, ?)",
-      row.id,
-      JSON.stringify(row),
-    )
-    // The alarm wakes a host that was stopped before the parent had it: nothing else may.
-    deadlines.set("report", "", ports.now() + CONFIRM_MS)
-    hasNew = true
-  }
-
-  const remove = (id: string) => {
-    sql.run("DELETE FROM child_reports WHERE id = ?", id)
-    if (!hasRow(sql, "SELECT 1 FROM child_reports")) deadlines.clear("report", "")
-    deadlines.arm()
-  }
-
-  const deliver = async (to: string, { id, report, attempts }: z.output<typeof reportRow>) => {
-    sending.add(id)
-    try {
-      await ports.tellParent(to, report)
-      remove(id)
-    } catch (error) {
-      const failed = attempts + 1
-      const isGivenUp = isFinal(error) || failed >= MAX_ATTEMPTS
-      const event = isGivenUp ? "hub.child-report-given-up" : "hub.child-report-failed"
-      ports.report(event, { report: id, attempts: failed })
-      if (isGivenUp) return remove(id)
-      sql.run("UPDATE child_reports SET attempts = ? WHERE id = ?", failed, id)
-      deadlines.set("report", "", ports.now() + backoffMs(attempts, BACKOFF, ports.random()))
-      deadlines.arm()
-    } finally {
-      sending.delete(id)
-    }
+    const payload = { ...report, text, title: typeof title === "string" ? title : "" }
+    // One lane: a parent must not get the end before the result.
+    deliveries.add("child-report", { id: report.id, lane: "parent", payload })
   }
 
   const lastAnswer = (promptId: string): string =>
@@ -158,22 +112,15 @@ export const createChildReports = (
       const text = [why, ...answers].join("\n\n")
       add({ id: "ended", kind: "ended", text, ...(quiet && { quiet }) })
     },
-    retry: () => {
-      hasNew = true
-    },
-    send: () => {
-      const to = hasNew ? parent() : undefined
-      hasNew = false
-      if (to === undefined) return
-      const rows = readRows(sql, reportRow, "SELECT * FROM child_reports ORDER BY rowid")
-      // One after the other: a parent must not get the end before the result.
-      void rows
-        .filter(({ id }) => !sending.has(id))
-        .reduce((before, row) => before.then(() => deliver(to, row)), Promise.resolve())
-        // The host was stopped meanwhile. The rows stay for its next start.
-        .catch((error: unknown) =>
-          ports.report("hub.child-reports-failed", { error: String(error) }),
-        )
+    kind: {
+      payload: childReport,
+      backoff: { min: 500, max: 600_000 },
+      maxAttempts: 12,
+      triesAtStart: true,
+      send: async ({ payload }) => {
+        const to = parent()
+        if (to !== undefined) await ports.tellParent(to, payload)
+      },
     },
   }
 }

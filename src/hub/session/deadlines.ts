@@ -10,11 +10,18 @@ export interface Deadlines {
   readonly clear: (kind: Deadline["kind"], ref: string) => void
   /** Deletes the deadlines that have passed and returns them. */
   readonly takeDue: (now: number) => readonly Deadline[]
+  /** Something else that needs the alarm has changed. */
+  readonly touch: () => void
   /** Sets the host's alarm to the earliest deadline, if that has changed. */
   readonly arm: () => void
 }
 
-export const createDeadlines = (sql: Sql, alarm: Alarm): Deadlines => {
+/** `other`: when something else needs the alarm. */
+export const createDeadlines = (
+  sql: Sql,
+  alarm: Alarm,
+  other: () => number | undefined,
+): Deadlines => {
   let armed: number | undefined
   /** True at first: the rows may hold deadlines from before a restart. */
   let changed = true
@@ -37,13 +44,22 @@ export const createDeadlines = (sql: Sql, alarm: Alarm): Deadlines => {
         now,
       )
     },
+    touch: () => {
+      changed = true
+    },
     arm: () => {
       if (!changed) return
       changed = false
-      const next = readRow(sql, deadlineTimeRow, "SELECT min(at) AS at FROM deadlines")?.at
-      if ((next ?? undefined) === armed) return
-      armed = next ?? undefined
-      alarm.set(armed)
+      const first = readRow(sql, deadlineTimeRow, "SELECT min(at) AS at FROM deadlines")?.at
+      const next = earliest([first ?? undefined, other()])
+      if (next === armed) return
+      armed = next
+      alarm.set(next)
     },
   }
+}
+
+export const earliest = (times: readonly (number | undefined)[]): number | undefined => {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
 }

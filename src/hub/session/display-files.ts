@@ -35,13 +35,10 @@ export const storeDisplayFiles = (context: SessionContext, frame: Artifacts): vo
     const id = ports.newId()
     ports.sql.run("INSERT INTO display_files (path, sha256, id) VALUES (?, ?, ?)", path, sha256, id)
     storeArtifact(context, { id, mime, base64: data, description: path, messageId: frame.turnId })
-    context.artifactMoves.wake()
-    context.chatSends.add({
-      id: `display-${id}`,
-      channel,
-      text: path,
-      image: { artifact: id, mime },
-    })
+    const image = { artifact: id, mime }
+    // A message to a chat service needs the blob; the file moves when that has ended.
+    if (!context.chatSends.add({ id: `display-${id}`, channel, text: path, image }))
+      context.artifactMoves.add(id)
   }
   const notShown = [...(frame.omitted ?? []), ...refused]
   if (notShown.length === 0) return

@@ -13,27 +13,12 @@ export const meetDeadlines = (context: SessionContext): void => {
       case "barrier":
         if (runnerConnection.state().phase === "reconciling") reconcile(context)
         break
-      case "report":
-        context.childReports.retry()
-        break
-      case "workflow":
-        context.workflowReports.retry()
-        break
-      case "send":
-        context.chatSends.wake()
-        break
-      case "fleet":
-        context.fleetReports.retry()
-        break
       case "ask":
         ports.sql.run("UPDATE asks SET status = 'expired' WHERE id = ? AND status = 'open'", ref)
         changes.record("ask", ref)
         break
       case "interaction":
         context.interactions.expireOne(ref)
-        break
-      case "artifact":
-        context.artifactMoves.wake()
         break
       case "access":
         // After the transaction: closing a connection may start another one.

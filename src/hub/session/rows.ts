@@ -208,35 +208,10 @@ export const runnerConnectionRow = z.object({
 export const epochRow = z.object({ last_seq: z.number() })
 
 export const deadlineRow = z.object({
-  kind: z.enum([
-    "stop",
-    "prompt",
-    "barrier",
-    "ask",
-    "interaction",
-    "artifact",
-    "access",
-    "send",
-    "report",
-    "workflow",
-    "fleet",
-  ]),
+  kind: z.enum(["stop", "prompt", "barrier", "ask", "interaction", "access"]),
   ref: z.string(),
 })
 export const deadlineTimeRow = z.object({ at: z.number().nullable() })
-
-export const sendRow = z.object({
-  id: z.string(),
-  reply: z.string(),
-  channel: z.string(),
-  text: z.string(),
-  artifact: z.string().nullable(),
-  mime: z.string().nullable(),
-  attempts: z.number(),
-  due_at: z.number(),
-  started_at: z.number().nullable(),
-})
-export type SendRow = z.output<typeof sendRow>
 
 export const fileRow = z.object({ place: z.number(), id: z.string() })
 export const channelRow = z.object({ key: z.string() })

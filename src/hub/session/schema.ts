@@ -1,5 +1,7 @@
 /** The tables of one session. Invariants are constraints here, so they hold in any order of calls. */
 import { addColumns } from "./add-columns.ts"
+import { adoptOldRows } from "./adopt-old-rows.ts"
+import { createDeliveryTable } from "./delivery-rows.ts"
 import type { Sql } from "./ports.ts"
 import { migrateSearchIndex } from "./search-index.ts"
 
@@ -62,10 +64,6 @@ const statements = [
   // Workflow orders for the runner: sent again on every connection until there is a result.
   // `epoch`: the state directory that the first copy was sent to.
   "CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, frame TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0, epoch TEXT)",
-  // Results of workflow runs that the shared store has not confirmed (workflow-reports.ts).
-  `CREATE TABLE IF NOT EXISTS workflow_reports (
-    place INTEGER PRIMARY KEY AUTOINCREMENT, execution TEXT NOT NULL, envelope TEXT NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0)`,
   // Cancelled runs: sent on every connection until confirmed. The row stays, to reject orders that arrive late.
   "CREATE TABLE IF NOT EXISTS cancels (execution TEXT PRIMARY KEY, answered INTEGER NOT NULL DEFAULT 0)",
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, type TEXT NOT NULL, result TEXT, at INTEGER NOT NULL)",
@@ -82,14 +80,8 @@ const statements = [
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL,
     cost REAL)`,
   "CREATE INDEX IF NOT EXISTS usage_message ON usage (message_id)",
-  // Prompts whose end the parent session waits for, and reports that it has not stored yet (child-reports.ts).
+  // Prompts whose end the parent session waits for (child-reports.ts).
   "CREATE TABLE IF NOT EXISTS awaited (prompt TEXT PRIMARY KEY)",
-  "CREATE TABLE IF NOT EXISTS child_reports (id TEXT PRIMARY KEY, report TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0)",
-  // Messages for chat services outside, in order. A reply is one or more rows. `started_at`: the call was begun.
-  `CREATE TABLE IF NOT EXISTS sends (
-    place INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, reply TEXT NOT NULL, channel TEXT NOT NULL,
-    text TEXT NOT NULL, artifact TEXT, mime TEXT, attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL,
-    started_at INTEGER)`,
   // Prompts of chat channels that have got a reply.
   "CREATE TABLE IF NOT EXISTS chat_replies (prompt TEXT PRIMARY KEY)",
   "CREATE TABLE IF NOT EXISTS deadlines (kind TEXT NOT NULL, ref TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, ref))",
@@ -115,7 +107,6 @@ export const migrate = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
   addColumns(sql, [
     ["orders", "epoch", "TEXT"],
-    ["sends", "started_at", "INTEGER"],
     ["artifacts", "message_id", "TEXT"],
     ["artifacts", "call_id", "TEXT"],
     ["artifacts", "width", "INTEGER"],
@@ -123,4 +114,6 @@ export const migrate = (sql: Sql): void => {
     ["display_files", "moved", "INTEGER NOT NULL DEFAULT 0"],
   ])
   migrateSearchIndex(sql)
+  createDeliveryTable(sql)
+  adoptOldRows(sql)
 }

@@ -1,6 +1,7 @@
 /** The components of one session, shared by its two sides (runner and clients), and the transaction around them. */
 import { type ArtifactMoves, createArtifactMoves } from "./artifact-moves.ts"
 import type { InboundFrame } from "../../wire/frames/index.ts"
+import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { type Attachments, createAttachments } from "./attachments.ts"
 import { type ChangeKind, type Changes, createChanges } from "./changes.ts"
 import { type ChildReports, createChildReports } from "./child-reports.ts"
@@ -14,10 +15,13 @@ import { createQueue, type Queue } from "./queue.ts"
 import { createNamedValues, type NamedValues } from "./named-values.ts"
 import { readActivity } from "./activity.ts"
 import { countingQueue } from "./counts.ts"
-import { createFleetReports, type FleetReports } from "./fleet-reports.ts"
+import { createFleetReports } from "./fleet-reports.ts"
 import { createSearchIndex } from "./search-index.ts"
 import { createBudget, type SessionBudget } from "./budget.ts"
 import { createWorkflowReports, type WorkflowReports } from "./workflow-reports.ts"
+import { createDeliveries, type Deliveries } from "./deliveries.ts"
+import { createDeliveryRows } from "./delivery-rows.ts"
+import type { SessionDeliveries } from "./delivery-kinds.ts"
 import { createDeltaBatches, type DeltaBatches } from "./delta-batches.ts"
 
 export interface SessionContext {
@@ -35,8 +39,8 @@ export interface SessionContext {
   readonly workflowReports: WorkflowReports
   readonly budget: SessionBudget
   readonly chatSends: ChatSends
-  readonly fleetReports: FleetReports
   readonly artifactMoves: ArtifactMoves
+  readonly deliveries: Deliveries
   /** Runs a change in a transaction. Frames, events and the alarm follow after the commit; a rollback sends nothing. */
   readonly commit: <Result>(work: () => Result) => Result
   /** Sends a frame to the runner after the commit; dropped when no runner is connected. */
@@ -60,13 +64,39 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
   const deltas = createDeltaBatches(messages, ports, changes.rev)
   const attachments = createAttachments(ports)
   const runnerConnection = createRunnerConnection(sql)
-  const deadlines = createDeadlines(sql, ports.alarm)
+  const deadlines = createDeadlines(sql, ports.alarm, () => deliveries.nextAlarm())
   const values = createNamedValues(sql, changes, config)
-  const childReports = createChildReports(ports, values, deadlines)
-  const workflowReports = createWorkflowReports(ports, messages, deadlines)
-  const chatSends = createChatSends(ports, messages, deadlines)
-  const fleetReports = createFleetReports(ports, values, messages, deadlines)
-  const artifactMoves = createArtifactMoves(ports, deadlines)
+  const rows = createDeliveryRows<SessionDeliveries>({ sql, now, changed: deadlines.touch })
+  const childReports = createChildReports(ports, values, rows)
+  const workflowReports = createWorkflowReports(ports, messages, rows)
+  const artifactMoves = createArtifactMoves(ports, rows)
+  const chatSends = createChatSends({
+    ports,
+    messages,
+    deliveries: rows,
+    released: artifactMoves.add,
+  })
+  const fleetReports = createFleetReports(ports, values, messages, rows, () =>
+    readActivity(context),
+  )
+  const deliveries = createDeliveries<SessionDeliveries>({
+    rows,
+    kinds: {
+      "child-report": childReports.kind,
+      "workflow-report": workflowReports.kind,
+      "fleet-report": fleetReports.kind,
+      "chat-message": chatSends.kind,
+      "artifact-move": artifactMoves.kind,
+    },
+    now,
+    random: ports.random,
+    commit: (work) => context.commit(work),
+    unreadable: (lane, id) => {
+      const error = `a stored message (${lane}) could not be read and is lost`
+      messages.add("system", { channel: MAIN_CHANNEL, content: "", error }, { id: `lost-${id}` })
+    },
+    report: ports.report,
+  })
   let outgoing: InboundFrame[] = []
   const context: SessionContext = {
     ports,
@@ -83,13 +113,24 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
     workflowReports,
     budget: createBudget(sql, values),
     chatSends,
-    fleetReports,
     artifactMoves,
+    deliveries: {
+      ...deliveries,
+      start: () => {
+        sql.transaction(() => {
+          deliveries.start()
+          fleetReports.check()
+          artifactMoves.addStored(chatSends.artifacts())
+        })
+      },
+    },
     commit: (work) => {
       try {
         const result = sql.transaction(() => {
           deltas.write()
-          return work()
+          const done = work()
+          fleetReports.check()
+          return done
         })
         const frames = outgoing
         outgoing = []
@@ -101,13 +142,9 @@ export const createSessionContext = (ports: Ports, config?: string): SessionCont
         }
         deadlines.arm()
         attachments.deleteReleased()
-        childReports.send()
         if (LISTED.some((kind) => kinds.has(kind))) ports.changed(kinds.has("usage"))
         if (ports.activity) ports.activity(readActivity(context))
-        fleetReports.send(() => readActivity(context), context.commit)
-        workflowReports.send(context.commit)
-        chatSends.sendDue(context.commit)
-        artifactMoves.send(context.commit)
+        void deliveries.send()
         return result
       } catch (error) {
         outgoing = []

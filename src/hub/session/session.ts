@@ -251,17 +251,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
       })
       if (connection !== null) ports.sockets.close(connection, 1000, closeReasons.terminated)
     },
-    alarm: () => commit(() => meetDeadlines(context)),
+    alarm: () => {
+      context.deliveries.wake()
+      commit(() => meetDeadlines(context))
+    },
     recover: (connections) => {
       const { connection } = runnerConnection.state()
       if (connection !== null && !connections.includes(connection)) runner.closed(connection)
       context.attachments.deleteOrphans()
+      context.deliveries.start()
       context.deadlines.arm()
-      context.childReports.send()
-      context.workflowReports.send(commit)
-      context.chatSends.sendDue(commit)
-      context.fleetReports.send(() => readActivity(context), commit)
-      context.artifactMoves.send(commit)
+      void context.deliveries.send()
     },
     snapshot: (channel) => {
       runner.flush()

@@ -3,8 +3,7 @@
  * a damaged database fails here with the column's name.
  */
 import { z } from "zod"
-import { workflowExecute } from "../../wire/frames/inbound.ts"
-import { one, type Sql, type SqlValue, workflowApproval } from "../session/ports.ts"
+import { one, type Sql, type SqlValue } from "../session/ports.ts"
 
 const text = z.string()
 const optionalText = z.string().nullable()
@@ -31,7 +30,7 @@ const json = <Schema extends z.ZodType>(schema: Schema) =>
 const optionalJson = <Schema extends z.ZodType>(schema: Schema) =>
   z.union([z.null().transform(() => undefined), json(schema)])
 
-const notification = z.object({
+export const notification = z.object({
   id: text,
   fromSessionId: text,
   messageType: text,
@@ -42,40 +41,6 @@ const notification = z.object({
   toHandle: text.optional(),
 })
 export type Notification = z.output<typeof notification>
-
-/** Work for a session or for a service outside, see effects.ts. A new kind needs a delivery in the hosts' tables. */
-const effect = z.discriminatedUnion("do", [
-  z.object({ do: z.literal("order"), frame: workflowExecute.schema }),
-  z.object({ do: z.literal("cancel"), executionId: text }),
-  z.object({ do: z.literal("prompt"), content: text, authorName: text.optional() }),
-  /** A notification for a session, a user or a handle, shown to the clients of the session. */
-  z.object({ do: z.literal("notify"), notification }),
-  /** A change of a pull request that the git host did not answer (git-retries.ts). */
-  z.object({
-    do: z.literal("git"),
-    requestId: text,
-    change: z.object({ type: z.enum(["create-pr", "update-pr"]), fields: record }),
-  }),
-  /** A system message in the conversation, and the approval that it asks people for. */
-  z.object({ do: z.literal("note"), content: text, approval: workflowApproval.optional() }),
-])
-export type Effect = z.output<typeof effect>
-
-/** The effect stays text here: a row that cannot be read must be found, to be given up. */
-export const pendingEffectRow = z.object({
-  id: text,
-  session: text,
-  effect: text,
-  lane: text,
-  attempts: z.number(),
-  due_at: time,
-})
-export type PendingEffect = z.output<typeof pendingEffectRow>
-export const laneRow = pendingEffectRow.pick({ lane: true })
-export const nextEffectRow = pendingEffectRow.pick({ lane: true, due_at: true })
-
-export const parseEffect = (stored: string): Effect =>
-  readRow(z.object({ effect: json(effect) }), { effect: stored }).effect
 
 export const requestResultRow = z.object({ result: json(record) })
 

@@ -1,13 +1,10 @@
 /** The tables that all sessions of a hub share. Column names are part of the database on disk. */
-import { addColumns } from "../session/add-columns.ts"
+import { adoptOldEffects } from "../session/adopt-old-rows.ts"
+import { createDeliveryTable } from "../session/delivery-rows.ts"
 import type { Sql } from "../session/ports.ts"
 
 const statements = [
   "CREATE TABLE IF NOT EXISTS rpc (request_id TEXT PRIMARY KEY, result TEXT NOT NULL, at INTEGER NOT NULL)",
-  // Work for sessions and services, delivered after the transaction that requests it (effects.ts).
-  `CREATE TABLE IF NOT EXISTS effects (
-    id TEXT PRIMARY KEY, session TEXT NOT NULL, effect TEXT NOT NULL, lane TEXT NOT NULL DEFAULT '',
-    attempts INTEGER NOT NULL DEFAULT 0, due_at INTEGER NOT NULL DEFAULT 0)`,
   `CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, parent TEXT, title TEXT NOT NULL, workspace TEXT NOT NULL, model TEXT,
     status TEXT NOT NULL CHECK (status IN ('running', 'ended')), created_at INTEGER NOT NULL)`,
@@ -49,16 +46,8 @@ const statements = [
     created_at INTEGER NOT NULL)`,
 ]
 
-/** Columns that tables of an older version do not have. */
-const addedColumns = [
-  ["effects", "lane", "TEXT NOT NULL DEFAULT ''"],
-  ["effects", "attempts", "INTEGER NOT NULL DEFAULT 0"],
-  ["effects", "due_at", "INTEGER NOT NULL DEFAULT 0"],
-] as const
-
 export const createSharedTables = (sql: Sql): void => {
   for (const statement of statements) sql.run(statement)
-  addColumns(sql, addedColumns)
-  // Read after every commit.
-  sql.run("CREATE INDEX IF NOT EXISTS effects_by_lane ON effects (lane)")
+  createDeliveryTable(sql)
+  adoptOldEffects(sql)
 }

@@ -4,7 +4,7 @@ import type { GitHost } from "../handlers/git-host.ts"
 import { applyGitChange } from "../handlers/git-retries.ts"
 import { FinalFailure } from "../session/final-failure.ts"
 import type { Session } from "../session/session.ts"
-import type { Deliveries } from "./effects.ts"
+import type { EffectSenders } from "./effects.ts"
 
 type Called<
   Name extends "orderWorkflow" | "cancelWorkflow" | "prompt" | "note" | "notify" | "showPull",
@@ -23,7 +23,7 @@ export interface EffectReceiver {
 export const sessionDeliveries = (
   find: (session: string) => EffectReceiver | undefined,
   git: () => GitHost,
-): Deliveries => {
+): EffectSenders => {
   const mustFind = (session: string): EffectReceiver => {
     const found = find(session)
     if (!found) throw new FinalFailure(`session ${session} does not exist`)

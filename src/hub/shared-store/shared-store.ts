@@ -4,7 +4,8 @@
  */
 import type { Outbound, RequestFrame } from "../../wire/frames/index.ts"
 import type { Alarm, DecisionOutcome, ExecutionDecision, Sql } from "../session/ports.ts"
-import { createEffects, type Deliveries } from "./effects.ts"
+import { earliest } from "../session/deadlines.ts"
+import { createEffects, type EffectSenders } from "./effects.ts"
 import { createExecutions, executionHandlers } from "../handlers/executions.ts"
 import { everyUser, type MailReader } from "../access/mail-reader.ts"
 import { mailboxHandlers, setHandle } from "../handlers/mailbox.ts"
@@ -32,7 +33,7 @@ export interface SharedStoreOptions {
   readonly sql: Sql
   readonly tools: HandlerContext
   readonly alarm: Alarm
-  readonly deliveries: Deliveries
+  readonly deliveries: EffectSenders
   readonly report: (event: string, fields: Readonly<Record<string, unknown>>) => void
   /** Removes deleted text from the files of the database. Absent where the host does it. */
   readonly compact?: () => void
@@ -88,11 +89,12 @@ export const createSharedStore = ({
   const effects = createEffects({
     sql,
     now: context.now,
-    deliveries,
-    changed: setAlarm,
-    givenUp: (_id, effect, reason) => {
-      if (effect?.do === "order") executions.failed(effect.frame.executionId, reason)
+    senders: deliveries,
+    commit: (work) => {
+      sql.transaction(work)
+      setAlarm()
     },
+    orderFailed: (executionId, reason) => executions.failed(executionId, reason),
     report,
   })
   const personas = createPersonas(sql, context.now, personaFiles)
@@ -120,7 +122,7 @@ export const createSharedStore = ({
   const commit = <Result>(work: () => Result): Result => {
     const result = sql.transaction(work)
     setAlarm()
-    void effects.deliver()
+    void effects.send()
     return result
   }
 
@@ -153,12 +155,10 @@ export const createSharedStore = ({
     decide: (session, decision) => commit(() => executions.decide(session, decision)),
     hookStatus: triggers.hookStatus,
     hook: (trigger, call) => commit(() => triggers.hook(trigger, call)),
-    alarm: () => commit(triggers.alarm),
+    alarm: () => {
+      effects.wake()
+      commit(triggers.alarm)
+    },
     start: () => commit(() => {}),
   }
-}
-
-const earliest = (times: readonly (number | undefined)[]): number | undefined => {
-  const known = times.filter((time) => time !== undefined)
-  return known.length === 0 ? undefined : Math.min(...known)
 }

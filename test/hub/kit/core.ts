@@ -19,7 +19,7 @@ export interface Core {
   readonly receive: (connection: string, frame: OutboundFrame | Record<string, unknown>) => void
   /** Opens a connection, sends `hello`, and unless `settle` is false answers the barrier and reports idle. Returns the next seq. */
   readonly connectRunner: (connection: string, hello?: Hello) => number
-  /** A new session on the same rows and blobs, as after a crash. */
+  /** A new session on the same rows and blobs, as after a crash: the alarm of this one does not fire any more. */
   readonly restart: () => Core
 }
 
@@ -122,6 +122,9 @@ export const createCore = (
       say(connection, { type: "agentStatus", status: "idle", seq: from + 1 })
       return from + 2
     },
-    restart: () => createCore(sql, clock, answer, blobs, more),
+    restart: () => {
+      cancelAlarm()
+      return createCore(sql, clock, answer, blobs, more)
+    },
   }
 }

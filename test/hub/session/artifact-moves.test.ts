@@ -67,7 +67,7 @@ describe("a file that the agent shows", () => {
     const { core, show } = open(objects)
     show(file("a.txt", "one"))
     await next(new Error("the object storage answered 503"))
-    await untilTrue(() => core.reports.includes("hub.artifact-not-moved"), "the failure")
+    await untilTrue(() => core.reports.includes("hub.delivery-failed"), "the failure")
     expect([core.blobs.size, waiting.length]).toEqual([1, 0])
     core.clock.advance(300_000)
     await next()
@@ -120,7 +120,7 @@ describe("a file that the agent shows", () => {
     expect([waiting.length, core.blobs.size]).toEqual([0, 1])
     gate.resolve()
     await untilTrue(
-      () => core.sql.all("SELECT 1 FROM sends").length === 0,
+      () => core.sql.all("SELECT 1 FROM deliveries WHERE kind = 'chat-message'").length === 0,
       "the end of the message to the chat",
     )
     core.clock.advance(60_000)

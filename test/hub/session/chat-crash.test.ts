@@ -24,7 +24,8 @@ const coreWith = (
 const reply = (id: string, content: string) =>
   ({ id, role: "assistant", content, channel: "slack:C1", reply: true }) as const
 /** Messages that are not settled yet. */
-const waiting = ({ sql }: ReturnType<typeof createCore>) => sql.all("SELECT id FROM sends").length
+const waiting = ({ sql }: ReturnType<typeof createCore>) =>
+  sql.all("SELECT id FROM deliveries").length
 const errorsOf = (core: ReturnType<typeof createCore>) =>
   core.session
     .snapshot()
@@ -38,6 +39,7 @@ test("a message whose call was cut off by a crash is not sent again, the convers
   })
   core.session.note(reply("r1", "first"))
   core.session.note(reply("r2", "second"))
+  await untilTrue(() => sent.length > 0, "the call of the first message")
   expect(sent).toEqual(["first"])
   const later = core.restart()
   later.session.recover([])
@@ -64,7 +66,7 @@ test("a message whose failed call was recorded before a crash is sent again", as
       : Promise.resolve()
   })
   core.session.note(reply("r1", "first"))
-  await untilTrue(() => core.reports.includes("hub.chat-send-failed"), "the recorded failure")
+  await untilTrue(() => core.reports.includes("hub.delivery-failed"), "the recorded failure")
   const later = core.restart()
   later.session.recover([])
   later.clock.advance(60_000)
@@ -88,6 +90,7 @@ test("a message whose call was cut off by a crash is sent again only if the serv
       },
     )
     core.session.note(reply("r1", "first"))
+    await untilTrue(() => sent.length > 0, "the call of the message")
     const later = core.restart()
     later.session.recover([])
     await untilTrue(() => waiting(later) === 0, "the end of the message")

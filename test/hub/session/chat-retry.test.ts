@@ -1,7 +1,18 @@
 /** When a failed message to a chat service is sent again. */
 import { expect, test } from "bun:test"
 import * as fc from "fast-check"
-import { MAX_SEND_ATTEMPTS, retryInMs } from "../../../src/hub/session/chat-retry.ts"
+import { CHAT_LIMITS } from "../../../src/hub/session/chat-sends.ts"
+import { SendError } from "../../../src/hub/session/chat-services.ts"
+import { afterFailure } from "../../../src/hub/session/deliveries.ts"
+
+interface Failure {
+  readonly attempts: number
+  readonly retryable: boolean
+  readonly retryAfterMs?: number | undefined
+}
+
+const retryInMs = ({ attempts, ...hints }: Failure, random: number) =>
+  afterFailure(CHAT_LIMITS, { attempts, error: new SendError("down", hints), now: 0, random })
 
 const HOUR = 60 * 60 * 1000
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
@@ -14,7 +25,8 @@ test("every message is given up after a bounded number of attempts, and no wait 
       random,
       (attempts, retryAfterMs, jitter) => {
         const wait = retryInMs({ attempts, retryable: true, retryAfterMs }, jitter)
-        if (attempts >= MAX_SEND_ATTEMPTS || (retryAfterMs ?? 0) > HOUR) return wait === undefined
+        if (attempts >= CHAT_LIMITS.maxAttempts || (retryAfterMs ?? 0) > HOUR)
+          return wait === undefined
         return wait !== undefined && wait >= Math.max(500, retryAfterMs ?? 0) && wait <= HOUR
       },
     ),

@@ -75,9 +75,7 @@ describe("a session with a fleet elsewhere", () => {
       await settle()
     }
     expect(notesOf(core)).toHaveLength(1)
-    expect(core.reports.filter((event) => event === "hub.fleet-report-failed").length).toBeLessThan(
-      10,
-    )
+    expect(core.reports.filter((event) => event === "hub.delivery-failed").length).toBeLessThan(10)
     fleet.away = false
     const next = core.restart()
     next.session.recover([])

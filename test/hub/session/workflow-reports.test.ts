@@ -49,7 +49,7 @@ test("a result that was not confirmed before a restart is sent again with the sa
   await settle()
   core.restart().session.recover([])
   await settle()
-  expect(ids).toEqual(["e1/1", "e1/1"])
+  expect(ids).toEqual(["e1/id-2", "e1/id-2"])
 })
 
 test("a result that the store never takes ends with a system message after twelve attempts", async () => {

@@ -2,19 +2,19 @@
 import { describe, expect, test } from "bun:test"
 import * as fc from "fast-check"
 import { openBunSql } from "../../../src/hub/hosts/bun/sql.ts"
+import { afterFailure } from "../../../src/hub/session/deliveries.ts"
 import {
-  afterFailure,
   createEffects,
-  type Deliveries,
-  MAX_ATTEMPTS,
+  EFFECT_LIMITS,
+  type EffectSenders,
 } from "../../../src/hub/shared-store/effects.ts"
 import { createSharedTables } from "../../../src/hub/shared-store/schema.ts"
 import { createManualClock } from "../../kit/clock.ts"
 
+const MAX_ATTEMPTS = EFFECT_LIMITS.maxAttempts
 const HOUR_MS = 3_600_000
 
-const setUp = (fails: (id: string) => unknown) => {
-  const sql = openBunSql(":memory:")
+const setUp = (fails: (id: string) => unknown, sql = openBunSql(":memory:")) => {
   createSharedTables(sql)
   const clock = createManualClock(1_000_000)
   const attempts: string[] = []
@@ -28,7 +28,7 @@ const setUp = (fails: (id: string) => unknown) => {
     if (error !== undefined) throw error
     delivered.push(id)
   }
-  const deliveries: Deliveries = {
+  const senders: EffectSenders = {
     order: deliver,
     cancel: deliver,
     prompt: deliver,
@@ -39,22 +39,26 @@ const setUp = (fails: (id: string) => unknown) => {
   const effects = createEffects({
     sql,
     now: clock.now,
-    deliveries,
-    changed: () => {},
-    givenUp: () => {},
+    senders,
+    commit: (work) => sql.transaction(work),
+    orderFailed: () => {},
     report: (event) => void reports.push(event),
   })
+  const send = () => {
+    effects.wake()
+    return effects.send()
+  }
   /** Advances the clock to each time that the alarm is set to, as a host does. */
   const runAlarms = async () => {
     for (let turns = 0; turns < 100; turns += 1) {
-      await effects.deliver()
+      await send()
       const next = effects.nextAlarm()
       if (next === undefined) return
       clock.advance(next - clock.now())
     }
     throw new Error("the effects do not end")
   }
-  return { sql, clock, effects, attempts, delivered, notes, reports, runAlarms }
+  return { sql, clock, effects, send, attempts, delivered, notes, reports, runAlarms }
 }
 
 const prompt = { do: "prompt", content: "go" } as const
@@ -83,7 +87,7 @@ describe("an effect that fails", () => {
     expect(notes).toEqual([
       "a prompt of a trigger or a session failed and is not tried again: the service is down",
     ])
-    expect(reports.filter((event) => event === "hub.effect-given-up")).toHaveLength(1)
+    expect(reports.filter((event) => event === "hub.delivery-given-up")).toHaveLength(1)
     expect(clock.now() - 1_000_000).toBeLessThan(2 * HOUR_MS)
   })
 
@@ -97,28 +101,28 @@ describe("an effect that fails", () => {
   })
 
   test("an effect waits at least as long as its error asks for", async () => {
-    const { effects, clock, attempts } = setUp(() =>
+    const { effects, send, clock, attempts } = setUp(() =>
       Object.assign(new Error("too many requests"), { retryAfterMs: 90_000 }),
     )
     effects.add("e1", "s1", prompt)
-    await effects.deliver()
+    await send()
     clock.advance(89_999)
-    await effects.deliver()
+    await send()
     expect(attempts).toHaveLength(1)
     clock.advance(1)
-    await effects.deliver()
+    await send()
     expect(attempts).toHaveLength(2)
   })
 
   test("a failed effect holds back later ones of its lane and not those of another lane", async () => {
     let isDown = true
-    const { effects, delivered, runAlarms } = setUp((id) =>
+    const { effects, send, delivered, runAlarms } = setUp((id) =>
       isDown && id === "a1" ? new Error("down") : undefined,
     )
     effects.add("a1", "s1", prompt)
     effects.add("a2", "s1", prompt)
     effects.add("b1", "s2", prompt)
-    await effects.deliver()
+    await send()
     expect(delivered).toEqual(["b1"])
     isDown = false
     await runAlarms()
@@ -126,32 +130,41 @@ describe("an effect that fails", () => {
   })
 
   test("two deliveries at the same time deliver an effect once", async () => {
-    const { effects, attempts } = setUp(() => undefined)
+    const { effects, send, attempts } = setUp(() => undefined)
     effects.add("e1", "s1", prompt)
-    await Promise.all([effects.deliver(), effects.deliver()])
+    await Promise.all([send(), send()])
     expect(attempts).toEqual(["e1"])
   })
 
-  test("a stored effect that cannot be read is given up and does not stop the others", async () => {
-    const { sql, effects, delivered, reports } = setUp(() => undefined)
-    sql.run("INSERT INTO effects (id, session, effect, lane) VALUES ('bad', 's1', '{', 's1')")
+  test("a stored effect that cannot be read is given up with a note and does not stop the others", async () => {
+    const { sql, effects, send, delivered, reports, notes } = setUp(() => undefined)
+    sql.run(
+      "INSERT INTO deliveries (id, kind, lane, payload, due_at) VALUES ('bad', 'prompt', 's1', '{', 0)",
+    )
     effects.add("e1", "s1", prompt)
-    await effects.deliver()
+    await send()
     expect(delivered).toEqual(["e1"])
-    expect(reports).toEqual(["hub.effect-given-up"])
+    expect(reports).toEqual(["hub.delivery-given-up"])
+    expect(notes).toEqual(["a stored effect failed and is not tried again: it cannot be read"])
   })
 
-  test("a table of an older version gets the new columns and keeps its rows", async () => {
-    const sql = openBunSql(":memory:")
-    sql.run(
+  test("effects of an older version are delivered after the ones before them, and unreadable ones are given up", async () => {
+    const old = openBunSql(":memory:")
+    old.run(
       "CREATE TABLE effects (id TEXT PRIMARY KEY, session TEXT NOT NULL, effect TEXT NOT NULL)",
     )
-    sql.run("INSERT INTO effects VALUES ('old', 's1', '{}')")
-    createSharedTables(sql)
-    createSharedTables(sql)
-    expect(sql.all("SELECT id, lane, attempts, due_at FROM effects")).toEqual([
-      { id: "old", lane: "", attempts: 0, due_at: 0 },
-    ])
+    old.run("INSERT INTO effects VALUES ('e1', 's1', ?)", JSON.stringify(prompt))
+    old.run("INSERT INTO effects VALUES ('bad', 's1', '{')")
+    old.run("INSERT INTO effects VALUES ('odd', 's1', '{}')")
+    old.run("INSERT INTO effects VALUES ('e2', 's1', ?)", JSON.stringify(prompt))
+    createSharedTables(old)
+    createSharedTables(old)
+    expect(old.all("SELECT name FROM sqlite_master WHERE name = 'effects'")).toEqual([])
+    const { effects, delivered, reports, runAlarms } = setUp(() => undefined, old)
+    effects.add("e3", "s1", prompt)
+    await runAlarms()
+    expect(delivered).toEqual(["e1", "e2", "e3"])
+    expect(reports).toEqual(["hub.delivery-given-up", "hub.delivery-given-up"])
   })
 
   test("any number of failures ends, and every retry is later than the failure", () => {
@@ -162,7 +175,8 @@ describe("an effect that fails", () => {
         fc.double({ min: 0, max: 0.999, noNaN: true }),
         fc.option(fc.nat(1_000_000), { nil: undefined }),
         (attempts, now, random, retryAfterMs) => {
-          const next = afterFailure(attempts, { retryAfterMs }, now, random)
+          const error = { retryAfterMs }
+          const next = afterFailure(EFFECT_LIMITS, { attempts, error, now, random })
           if (attempts >= MAX_ATTEMPTS) return next === undefined
           return next !== undefined && next > now && next >= now + (retryAfterMs ?? 0)
         },

@@ -1,11 +1,6 @@
 /** Reading rows of the shared store. */
 import { describe, expect, test } from "bun:test"
-import {
-  executionRow,
-  parseEffect,
-  readRow,
-  triggerRow,
-} from "../../../src/hub/shared-store/rows.ts"
+import { executionRow, readRow, triggerRow } from "../../../src/hub/shared-store/rows.ts"
 
 const trigger = {
   id: "t1",
@@ -62,15 +57,5 @@ describe("row of the shared store", () => {
     }
     expect(readRow(executionRow, row)).toMatchObject({ output: undefined, approval: undefined })
     expect(readRow(executionRow, { ...row, output: "null" })).toMatchObject({ output: null })
-  })
-
-  test("a stored effect is read back as it was written", () => {
-    const frame = {
-      type: "workflow-execute",
-      executionId: "e1",
-      payload: { kind: "run", executionId: "e1", payload: { workflow: { steps: [{}] } } },
-    } as const
-    const effect = { do: "order", frame } as const
-    expect(parseEffect(JSON.stringify(effect))).toEqual(effect)
   })
 })
