@@ -25,7 +25,10 @@ export const readLimitedText = async (from: Body, limit: number): Promise<string
   return bytes && new TextDecoder().decode(bytes)
 }
 
-/** The body of a request within a limit of bytes and of time. After a refusal the rest of it is not read. */
+/**
+ * The body of a request within a limit of bytes and of time. A body that is little longer is read to its end before it is refused:
+ * closing a connection that the client still writes to would lose the answer. The rest of a longer one is not read.
+ */
 export const readRequest = async (
   request: Body,
   limit: number,
@@ -55,23 +58,26 @@ const read = async (
 ): Promise<Bytes | BodyRefusal> => {
   if (!body) return new Uint8Array()
   const reader = body.getReader()
+  const next = () => (late ? Promise.race([reader.read(), late]) : reader.read())
   const refuse = (status: BodyRefusal): BodyRefusal => {
     // A stream that has failed cannot be cancelled; the refusal is the same.
     reader.cancel().catch(() => {})
     return status
   }
-  if (Number(headers?.get("content-length") ?? 0) > limit) return refuse(413)
+  const most = late ? 2 * limit : limit
+  if (Number(headers?.get("content-length") ?? 0) > most) return refuse(413)
   const pieces: Uint8Array[] = []
   let length = 0
   for (;;) {
-    const next = await (late ? Promise.race([reader.read(), late]) : reader.read())
-    if (next === 408) return refuse(408)
-    if (next.done) break
-    length += next.value.length
-    if (length > limit) return refuse(413)
-    pieces.push(next.value)
+    const piece = await next()
+    if (piece === 408) return refuse(length > limit ? 413 : 408)
+    if (piece.done) break
+    length += piece.value.length
+    if (length > most) return refuse(413)
+    if (length <= limit) pieces.push(piece.value)
+    else pieces.length = 0
   }
-  return concat(pieces, length)
+  return length > limit ? refuse(413) : concat(pieces, length)
 }
 
 const concat = (pieces: readonly Uint8Array[], length: number): Bytes => {

@@ -36,6 +36,20 @@ export const testHttpErrors = ({ open, prompt, request, host }: PageKit): void =
     return messageId
   }
 
+  test("a refused request whose body was not read does not break the client's next request on its connection", async () => {
+    // A client repeats a GET that its connection has lost by itself; it does not repeat a POST.
+    for (let round = 0; round < 6; round += 1) {
+      const refused = await fetch(`${host().url}/hooks/none`, {
+        method: "POST",
+        headers: bearer("wrong"),
+        body: JSON.stringify({ content: "x".repeat(1000) }),
+      })
+      // After some wrong secrets the caller has to wait.
+      expect([404, 429]).toContain(refused.status)
+      await refused.text()
+    }
+  })
+
   const cases: readonly Case[] = [
     {
       status: 400,
