@@ -1,6 +1,7 @@
 /** Counters of the fleet in the text form of Prometheus. They begin at zero with every process. */
 import type { Answer, Call } from "./core/life.ts"
 import type { PhaseCount } from "./store/ports.ts"
+import { type Labels, type Metric, renderMetric, seriesOf } from "../lib/prometheus.ts"
 
 const counters = {
   creates_total: "Sandboxes created.",
@@ -16,7 +17,6 @@ const counters = {
 } as const
 
 export type CounterName = keyof typeof counters
-type Labels = Readonly<Record<string, string>>
 
 export interface Metrics {
   readonly add: (name: CounterName, labels?: Labels, amount?: number) => void
@@ -29,14 +29,10 @@ export interface Metrics {
 /** Upper bounds of the histogram of calls, in seconds. */
 const BOUNDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
 
-const escape = (value: string): string =>
-  value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
-
-const lineOf = (name: string, labels: Labels, value: number): string => {
-  const inner = Object.entries(labels)
-    .map(([label, text]) => `${label}="${escape(text)}"`)
-    .join(",")
-  return `sandpiper_${name}${inner === "" ? "" : `{${inner}}`} ${value}`
+interface Counted {
+  readonly name: CounterName
+  readonly labels: Labels
+  value: number
 }
 
 interface Histogram {
@@ -47,11 +43,11 @@ interface Histogram {
 }
 
 export const createMetrics = (): Metrics => {
-  const values = new Map<string, { name: CounterName; labels: Labels; value: number }>()
+  const values = new Map<string, Counted>()
   const calls = new Map<string, Histogram>()
 
   const add: Metrics["add"] = (name, labels = {}, amount = 1) => {
-    const key = lineOf(name, labels, 0)
+    const key = seriesOf(name, labels)
     const known = values.get(key) ?? { name, labels, value: 0 }
     known.value += amount
     values.set(key, known)
@@ -76,36 +72,41 @@ export const createMetrics = (): Metrics => {
       if (call === "snapshot")
         add("snapshots_total", { provider, outcome: answer === "ok" ? "ok" : "failed" })
     },
-    text: (phases) => {
-      const lines = [
-        "# HELP sandpiper_sandboxes Sessions that have not ended, by the phase of their sandbox.",
-        "# TYPE sandpiper_sandboxes gauge",
-        ...phases.map(({ provider, phase, count }) =>
-          lineOf("sandboxes", { provider, phase }, count),
-        ),
-      ]
-      for (const [name, help] of Object.entries(counters)) {
-        lines.push(`# HELP sandpiper_${name} ${help}`, `# TYPE sandpiper_${name} counter`)
-        const known = [...values.values()].filter((one) => one.name === name)
-        if (known.length === 0) lines.push(lineOf(name, {}, 0))
-        for (const { labels, value } of known) lines.push(lineOf(name, labels, value))
-      }
-      lines.push(
-        "# HELP sandpiper_call_seconds Duration of calls to the sandbox provider.",
-        "# TYPE sandpiper_call_seconds histogram",
-      )
-      for (const { labels, buckets, sum, count } of calls.values()) {
-        for (const [index, bound] of BOUNDS.entries())
-          lines.push(
-            lineOf("call_seconds_bucket", { ...labels, le: String(bound) }, buckets[index] ?? 0),
-          )
-        lines.push(
-          lineOf("call_seconds_bucket", { ...labels, le: "+Inf" }, count),
-          lineOf("call_seconds_sum", labels, sum),
-          lineOf("call_seconds_count", labels, count),
-        )
-      }
-      return `${lines.join("\n")}\n`
-    },
+    text: (phases) =>
+      [sandboxes(phases), ...counts([...values.values()]), durations([...calls.values()])]
+        .map((metric) => renderMetric({ ...metric, name: `sandpiper_${metric.name}` }))
+        .join(""),
   }
 }
+
+const sandboxes = (phases: readonly PhaseCount[]): Metric => ({
+  name: "sandboxes",
+  help: "Sessions that have not ended, by the phase of their sandbox.",
+  type: "gauge",
+  values: phases.map(({ provider, phase, count }) => ({
+    value: count,
+    labels: { provider, phase },
+  })),
+})
+
+const counts = (known: readonly Counted[]): readonly Metric[] =>
+  Object.entries(counters).map(([name, help]) => {
+    const values = known.filter((one) => one.name === name)
+    return { name, help, type: "counter", values: values.length === 0 ? [{ value: 0 }] : values }
+  })
+
+const durations = (known: readonly Histogram[]): Metric => ({
+  name: "call_seconds",
+  help: "Duration of calls to the sandbox provider.",
+  type: "histogram",
+  values: known.flatMap(({ labels, buckets, sum, count }) => [
+    ...BOUNDS.map((bound, index) => ({
+      suffix: "_bucket",
+      labels: { ...labels, le: String(bound) },
+      value: buckets[index] ?? 0,
+    })),
+    { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count },
+    { suffix: "_sum", labels, value: sum },
+    { suffix: "_count", labels, value: count },
+  ]),
+})

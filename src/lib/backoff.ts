@@ -10,6 +10,10 @@ export interface BackoffRange {
  * never zero and never above `max`.
  */
 export const backoffMs = (attempt: number, range: BackoffRange, random: number): number => {
-  const full = Math.min(range.max, range.min * 2 ** Math.min(attempt, 30))
+  const full = doubledMs(attempt, range)
   return Math.round(full / 2 + (full / 2) * random)
 }
+
+/** The same without jitter, for one that retries alone. */
+export const doubledMs = (attempt: number, { min, max }: BackoffRange): number =>
+  Math.min(max, min * 2 ** Math.min(attempt, 30))

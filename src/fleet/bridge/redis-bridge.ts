@@ -2,6 +2,7 @@
  * Publishes the sandbox of each session in Redis for other programs. It only writes: the store is the truth, and a Redis
  * that is down, slow or wrong changes nothing but what those programs see.
  */
+import { doubledMs } from "../../lib/backoff.ts"
 import type { Clock } from "../../lib/clock.ts"
 import { describeError, type Log } from "../../lib/log.ts"
 import { bridgeEntry, bridgeKey, bridgeMark, usableRef } from "../core/bridge-entry.ts"
@@ -26,9 +27,6 @@ export interface RedisBridgeOptions {
 const KEEP_SECONDS = 86_400
 const REFRESH_MS = 3_600_000
 const RETRY_MS = { min: 1000, max: 60_000 }
-
-const retryAfter = (attempts: number): number =>
-  Math.min(RETRY_MS.max, RETRY_MS.min * 2 ** Math.min(attempts, 10))
 
 export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
   const { store, provider, clock, log } = options
@@ -62,7 +60,9 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
     if (stopped) return
     if (!before) log.warn("bridge.no-address", { session: id, why })
     const attempts = before?.attempts ?? 0
-    const cancel = clock.after(Math.max(afterMs, retryAfter(attempts)), () => write(id, true))
+    const cancel = clock.after(Math.max(afterMs, doubledMs(attempts, RETRY_MS)), () =>
+      write(id, true),
+    )
     unanswered.set(id, { attempts: attempts + 1, cancel })
   }
 
@@ -111,7 +111,7 @@ export const createRedisBridge = (options: RedisBridgeOptions): Bridge => {
         // Once per outage.
         if (failures === 0) log.warn("bridge.redis-down", { error: why })
         failures += 1
-        cancelRetry = clock.after(retryAfter(failures - 1), () => {
+        cancelRetry = clock.after(doubledMs(failures - 1, RETRY_MS), () => {
           cancelRetry = undefined
           work()
         })

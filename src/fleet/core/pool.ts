@@ -1,4 +1,5 @@
 /** The warm pool: sandboxes that were started ahead. Decides what is started and ended, and which one may be claimed. Pure. */
+import { doubledMs } from "../../lib/backoff.ts"
 import type { Life } from "./life.ts"
 import { divideVariables, type OwnSources } from "./link-variables.ts"
 
@@ -67,7 +68,7 @@ export const pauseAfter = (
   // Entries that were started together fail together: that is one failure.
   if (!hasFailed || (now && at < now.until)) return now
   const times = (now?.times ?? 0) + 1
-  const ms = Math.min(PAUSE_MS.max, PAUSE_MS.min * 2 ** Math.min(times - 1, 10))
+  const ms = doubledMs(times - 1, PAUSE_MS)
   return { times, since: at, until: at + ms }
 }
 

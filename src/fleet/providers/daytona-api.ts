@@ -1,4 +1,5 @@
 /** The shapes of Daytona's REST API, the meaning of its states, and commands in its toolbox. */
+import { shellQuoted } from "../../lib/shell-quote.ts"
 import { z } from "zod"
 import type { SandboxCommand, SandboxCommandResult, SandboxInfo } from "./contract.ts"
 import { ownerOf } from "./cloud-labels.ts"
@@ -97,15 +98,13 @@ export const changes = {
   },
 } satisfies Readonly<Record<string, Change>>
 
-const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
-
 /** The toolbox returns both outputs as one text, so the command's outputs are two lines of base64. */
 const SEPARATE = `folder=$(mktemp -d) && { "$@" >"$folder/out" 2>"$folder/err"; code=$?
 base64 "$folder/out" | tr -d '\\n'; echo; base64 "$folder/err" | tr -d '\\n'; echo
 rm -rf "$folder"; exit "$code"; }`
 
 export const toolboxCommand = ({ argv }: Pick<SandboxCommand, "argv">): string =>
-  ["/bin/sh", "-c", SEPARATE, "sh", ...argv].map(quote).join(" ")
+  ["/bin/sh", "-c", SEPARATE, "sh", ...argv].map(shellQuoted).join(" ")
 
 const executed = z.object({ exitCode: z.number().default(0), result: z.string() })
 const LINES = /^([A-Za-z0-9+/=]*)\n([A-Za-z0-9+/=]*)\n$/

@@ -2,6 +2,7 @@
  * The environment of a sandbox as a shell script that is read at its start. It is a file for root only, so that the values
  * appear neither on a command line nor in the description of a container.
  */
+import { shellQuoted } from "../../lib/shell-quote.ts"
 
 /** Where the file lies in a sandbox. Its directory is not part of snapshots. */
 export const ENVIRONMENT_FOLDER = "/run/sandpiper"
@@ -9,8 +10,6 @@ export const ENVIRONMENT_FILE = "environment"
 /** In memory, in every container. */
 const MARKS = "/dev/shm"
 const PATH = `${ENVIRONMENT_FOLDER}/${ENVIRONMENT_FILE}`
-
-const quote = (value: string): string => `'${value.replaceAll("'", String.raw`'\''`)}'`
 
 /** Undefined: a name or a value cannot be a variable of a process. */
 export const environmentScript = (
@@ -20,7 +19,7 @@ export const environmentScript = (
   const isValid = ([name, value]: readonly [string, string]) =>
     /^[A-Za-z_]\w*$/.test(name) && !value.includes("\0")
   if (!entries.every(isValid)) return undefined
-  return entries.map(([name, value]) => `${name}=${quote(value)}\n`).join("")
+  return entries.map(([name, value]) => `${name}=${shellQuoted(value)}\n`).join("")
 }
 
 const BECOME_START = `set -a && . ${PATH} && set +a && exec /start.sh`

@@ -3,6 +3,7 @@
  * mounts are made in a mount namespace of the sandbox, so that none is left when its processes have ended. Pure.
  */
 
+import { shellQuoted } from "../../lib/shell-quote.ts"
 import { shortDigest } from "../../lib/digest.ts"
 
 /** A directory or file of this machine that the sandbox sees. */
@@ -122,8 +123,7 @@ const ARGUMENTS = 3
 const READY = 4
 const SIGCHLD = 17
 
-const quote = (text: string): string =>
-  /^[\w./:=,+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+const quote = (text: string): string => (/^[\w./:=,+-]+$/.test(text) ? text : shellQuoted(text))
 const line = (...words: readonly string[]): string => words.map(quote).join(" ")
 
 const layerPath = (index: number) => `${MOUNTS}/l${index}`

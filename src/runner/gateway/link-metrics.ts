@@ -1,7 +1,7 @@
 /** Metrics of the link and of the turns that are reported over it. `onFrameSent` is a tap of the link. */
 import type { OutboundFrame } from "../../wire/frames/index.ts"
 import type { LinkCounters } from "../link/counters.ts"
-import type { Metric } from "./metrics.ts"
+import type { Metric } from "../../lib/prometheus.ts"
 
 export interface LinkMetrics {
   readonly onFrameSent: (frame: OutboundFrame) => void

@@ -1,15 +1,6 @@
 /** Counts the gateway's requests and bytes, and renders them with the metrics of other components as Prometheus text. */
 
-/** One metric; `labels` distinguish its values. */
-export interface Metric {
-  readonly name: string
-  readonly help: string
-  readonly type: "counter" | "gauge"
-  readonly values: readonly {
-    readonly value: number
-    readonly labels?: Readonly<Record<string, string>>
-  }[]
-}
+import { type Metric, renderMetric } from "../../lib/prometheus.ts"
 
 interface RouteCount {
   readonly byStatus: Map<string, number>
@@ -63,14 +54,3 @@ const requestMetrics = (routes: ReadonlyMap<string, RouteCount>): readonly Metri
     },
   ]
 }
-
-const renderMetric = ({ name, help, type, values }: Metric): string => {
-  const lines = values.map(({ value, labels = {} }) => {
-    const pairs = Object.entries(labels).map(([key, text]) => `${key}="${escapeLabel(text)}"`)
-    return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`
-  })
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`
-}
-
-const escapeLabel = (text: string): string =>
-  text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")

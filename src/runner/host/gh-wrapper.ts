@@ -5,7 +5,7 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { sessionFolder } from "../../lib/state-folders.ts"
-import { shellQuoted } from "./git-config.ts"
+import { shellQuoted } from "../../lib/shell-quote.ts"
 
 /** Readable by the agent's user, writable by the runner's. */
 export const wrapperFolder = (stateDir: string): string => join(sessionFolder(stateDir), "bin")

@@ -36,5 +36,3 @@ export const gitConfigText = (input: GitConfigInput): string => {
 /** In git's double quotes; control characters, line breaks included, become spaces. */
 const quoted = (text: string): string =>
   `"${text.replaceAll(/\p{Cc}+/gu, " ").replaceAll(/["\\]/g, "\\$&")}"`
-
-export const shellQuoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`

@@ -12,7 +12,7 @@ import { type Control, controlVariables, type Hook, startControl } from "./contr
 import { createRepositories } from "./bring-repositories.ts"
 import { writeGitConfig } from "./clone-repository.ts"
 import { createGitAccount } from "./git-account.ts"
-import { shellQuoted } from "./git-config.ts"
+import { shellQuoted } from "../../lib/shell-quote.ts"
 import { writeGitConfigFile } from "./git-config-file.ts"
 import { writeGhWrapper } from "./gh-wrapper.ts"
 import { createGitTokens, type IssuedToken } from "./git-tokens.ts"

@@ -1,4 +1,5 @@
 /** The transitions of the launch state machine: state + event -> state + effects. Pure; timers are effects that return as events. */
+import { backoffMs } from "../../../lib/backoff.ts"
 import type {
   LaunchEffect,
   LaunchEvent,
@@ -15,8 +16,7 @@ export const MAX_FAILURES = 5
 const FAILURE_WINDOW_MS = 120_000
 /** A failure after this much uptime clears the earlier ones. */
 export const STABLE_AFTER_MS = 60_000
-const BACKOFF_MIN_MS = 1000
-const BACKOFF_MAX_MS = 30_000
+const BACKOFF = { min: 1000, max: 30_000 }
 
 type Step = readonly [LaunchState, readonly LaunchEffect[]]
 
@@ -245,9 +245,8 @@ const onProcessStopped = (state: LaunchState, limits: LaunchLimits): Step => {
 }
 
 const backOff = (state: LaunchState, failures: readonly number[], limits: LaunchLimits): Step => {
-  const doubled = BACKOFF_MIN_MS * 2 ** Math.max(0, failures.length - 1)
-  const full = Math.min(BACKOFF_MAX_MS, doubled)
-  const ms = Math.max(BACKOFF_MIN_MS, Math.round(full / 2 + (full / 2) * limits.random()))
+  const attempt = Math.max(0, failures.length - 1)
+  const ms = Math.max(BACKOFF.min, backoffMs(attempt, BACKOFF, limits.random()))
   return enter(
     { ...state, failures },
     { name: "backoff" },
