@@ -26,8 +26,8 @@ export const readLimitedText = async (from: Body, limit: number): Promise<string
 }
 
 /**
- * The body of a request within a limit of bytes and of time. A body that is little longer is read to its end before it is refused:
- * closing a connection that the client still writes to would lose the answer. The rest of a longer one is not read.
+ * The body of a request within a limit of bytes and of time. The rest of a body that is little longer is read beside the answer:
+ * closing a connection that the client still writes to would lose it. The rest of a much longer one is not read.
  */
 export const readRequest = async (
   request: Body,
@@ -36,11 +36,13 @@ export const readRequest = async (
 ): Promise<Bytes | BodyRefusal> => {
   const late = Promise.withResolvers<408>()
   const cancel = systemClock.after(ms, () => late.resolve(408))
-  try {
-    return await read(request, limit, late.promise)
-  } finally {
+  const result = await read(request, limit, late.promise).catch((error: unknown) => {
     cancel()
-  }
+    throw error
+  })
+  // What is discarded after a refusal has the same time.
+  if (typeof result !== "number") cancel()
+  return result
 }
 
 export const readRequestText = async (
@@ -59,25 +61,40 @@ const read = async (
   if (!body) return new Uint8Array()
   const reader = body.getReader()
   const next = () => (late ? Promise.race([reader.read(), late]) : reader.read())
+  // A stream that has failed cannot be cancelled; the refusal is the same.
+  const cancel = () => void reader.cancel().catch(() => {})
   const refuse = (status: BodyRefusal): BodyRefusal => {
-    // A stream that has failed cannot be cancelled; the refusal is the same.
-    reader.cancel().catch(() => {})
+    cancel()
     return status
   }
-  const most = late ? 2 * limit : limit
-  if (Number(headers?.get("content-length") ?? 0) > most) return refuse(413)
+  /** Goes on beside the answer. */
+  const discard = async (length: number): Promise<void> => {
+    for (let seen = length; seen <= 2 * limit;) {
+      const piece = await next()
+      if (piece === 408) break
+      if (piece.done) return
+      seen += piece.value.length
+    }
+    cancel()
+  }
+  const tooLong = (length: number): BodyRefusal => {
+    if (late) void discard(length).catch(cancel)
+    else cancel()
+    return 413
+  }
+  const announced = Number(headers?.get("content-length") ?? 0)
+  if (announced > 2 * limit) return refuse(413)
+  if (announced > limit) return tooLong(0)
   const pieces: Uint8Array[] = []
   let length = 0
   for (;;) {
     const piece = await next()
-    if (piece === 408) return refuse(length > limit ? 413 : 408)
-    if (piece.done) break
+    if (piece === 408) return refuse(408)
+    if (piece.done) return concat(pieces, length)
     length += piece.value.length
-    if (length > most) return refuse(413)
-    if (length <= limit) pieces.push(piece.value)
-    else pieces.length = 0
+    if (length > limit) return tooLong(length)
+    pieces.push(piece.value)
   }
-  return length > limit ? refuse(413) : concat(pieces, length)
 }
 
 const concat = (pieces: readonly Uint8Array[], length: number): Bytes => {

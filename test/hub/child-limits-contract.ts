@@ -57,4 +57,17 @@ export const testChildLimits = (name: string, host: () => ChildLimitsHost): void
     const other = await host().parent("other-parent")
     expect(await spawn(other, "wait: one")).toStartWith("child-")
   })
+
+  test(`${name}: a session that a runner only reports as its child is not ended by its parent's request`, async () => {
+    const parent = await host().parent("reporting-parent")
+    const other = await host().parent("reported")
+    parent.send({ type: "child-session", childSessionId: "reported", title: "mine" })
+    const known = async () =>
+      (await parent.uplink.request("list-child-sessions", {})).children.map(({ id }) => id)
+    await untilTrue(async () => (await known()).includes("reported"), "the reported child")
+    expect(
+      await refusalOf(parent.uplink.request("terminate-child", { childSessionId: "reported" })),
+    ).toContain("there is no session reported")
+    expect(await spawn(other, "wait: still here")).toStartWith("child-")
+  })
 }

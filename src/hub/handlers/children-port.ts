@@ -1,4 +1,4 @@
-/** Child sessions as the handlers of requests see them; each host starts them in its own way. */
+/** Child sessions as the handlers of requests see them, and what a child gets from its parent. */
 import type { AgentConfig } from "../session/rows.ts"
 import type { SandboxWish } from "../session/ports.ts"
 
@@ -22,28 +22,27 @@ export interface Persona {
   readonly content: string
 }
 
-type Later<T> = T | Promise<T>
-
 export interface Children {
   /** Idempotent: the same request is the same child. */
   readonly spawn: (parent: string, requestId: string, task: Task) => Promise<string>
-  /** Ends the child session that was made for this execution, if there is one. Its parent gets a report. */
-  readonly executionEnded: (executionId: string, status: string) => Promise<void>
-  readonly of: (parent: string) => Later<readonly Record<string, unknown>[]>
-  /** Throws a Refusal unless `child` is a child of `parent`. */
-  readonly mustOwn: (parent: string, child: string) => Later<void>
-  /** Ends a session and its runner, after those of its descendants. */
-  readonly terminate: (
-    session: string,
-    why: string,
-    options?: { readonly quiet?: boolean },
-  ) => Promise<void>
-  /** The session has ended: ends its children too. */
-  readonly ended: (session: string) => Promise<void>
-  /** Starts the runners again that ran before a restart of the hub. */
-  readonly resume: () => Promise<void>
-  /** Stops every runner. Their sessions stay, to be resumed. */
-  readonly stop: () => Promise<void>
+  readonly of: (parent: string) => Promise<readonly Record<string, unknown>[]>
+  /** Ends a child, whose parent knows. Throws a Refusal unless `child` is a child of `parent`. */
+  readonly terminate: (parent: string, child: string, why: string) => Promise<void>
+  /** Ends all children of a session that ends: afterwards it could not end them any more. */
+  readonly endAll: (parent: string) => Promise<void>
+}
+
+/** Children that run as processes of the hub's own machine. */
+export interface LocalChildren {
+  /** Makes the directory of a child, with the repository of its task. May be repeated. */
+  readonly prepare: (child: string, task: Task) => Promise<void>
+  readonly start: (child: LocalChild) => Promise<void>
+}
+
+export interface LocalChild {
+  readonly id: string
+  readonly parent: string
+  readonly model: string | null
 }
 
 /** What the child's sandbox is made with. Without a task the child waits for the order of a workflow. */

@@ -26,7 +26,7 @@ type Recent = ReturnType<Session["recent"]>
 
 export interface ExternalHandlerOptions {
   readonly find: (session: string) => Promise<OtherSession | undefined>
-  readonly children: Pick<Children, "spawn" | "of" | "mustOwn" | "terminate">
+  readonly children: Pick<Children, "spawn" | "of" | "terminate">
   /** The personas of the owner. */
   readonly personas: () => Later<readonly Record<string, unknown>[]>
   readonly git: GitHost
@@ -71,8 +71,7 @@ export const createExternalHandlers = ({
       }),
     }),
     "terminate-child": async ({ childSessionId }, { session }) => {
-      await children.mustOwn(session, childSessionId)
-      await children.terminate(childSessionId, "ended by its parent session", { quiet: true })
+      await children.terminate(session, childSessionId, "ended by its parent session")
       return { success: true }
     },
     "list-child-sessions": async (_fields, { session }) => ({

@@ -38,7 +38,7 @@ export const runWorkflowInCheckout = async (
   try {
     return await answer(child, frame)
   } catch (error) {
-    await children.terminate(child, "its workflow could not be started", { quiet: true })
+    await children.terminate(session, child, "its workflow could not be started")
     throw error
   }
 }

@@ -131,30 +131,55 @@ export interface KnownChild {
   readonly status: "running" | "ended"
   /** Its work for its parent has not ended. A session that is not working still takes messages. */
   readonly isWorking: boolean
+  /** Absent for children of an earlier version. */
+  readonly workspace?: string | undefined
+  readonly createdAt?: number | undefined
 }
 
-const childValue = jsonColumn(
-  z.object({ childSessionId: z.string(), title: z.string(), status: z.string() }),
-)
+const childValue = z.object({
+  childSessionId: z.string(),
+  title: z.string(),
+  status: z.string(),
+  workspace: z.string().optional(),
+  createdAt: z.number().optional(),
+})
 
 /** The child sessions that this session has started, as its own database knows them. */
 export const readChildren = (sql: Ports["sql"]): readonly KnownChild[] =>
   readRows(
     sql,
-    z.object({ value: childValue }),
+    z.object({ value: jsonColumn(childValue) }),
     "SELECT value FROM state WHERE name LIKE 'child:%' ORDER BY rowid",
-  ).map(({ value: { childSessionId, title, status } }) => ({
+  ).map(({ value: { childSessionId, title, status, workspace, createdAt } }) => ({
     id: childSessionId,
     title,
+    workspace,
+    createdAt,
     status: status === "ended" ? "ended" : "running",
     isWorking: status === "running" || status === "asking",
   }))
 
-/** The child as clients of its parent see it, in the named value `child:<id>`. */
+/** A new child. A report of it may have arrived before: its status stays. */
+export const startedChild = (
+  known: unknown,
+  child: string,
+  title: string,
+  start: { readonly workspace: string; readonly createdAt: number },
+) => ({
+  childSessionId: child,
+  title,
+  status: "running",
+  ...childValue.safeParse(known).data,
+  ...start,
+})
+
+/** The child as clients of its parent see it, in the named value `child:<id>`. `known`: what it was before. */
 export const childState = (
+  known: unknown,
   child: string,
   { kind, title }: Pick<ChildReport, "kind" | "title">,
 ) => ({
+  ...childValue.safeParse(known).data,
   childSessionId: child,
   title,
   status: kind === "asks" ? "asking" : kind,

@@ -12,6 +12,7 @@ import {
   type KnownChild,
   readChildren,
   reportPrompt,
+  startedChild,
 } from "./child-reports.ts"
 import { type ClientSide, createClientSide } from "./client-verbs.ts"
 import { readMessages, readSnapshot } from "./client-views.ts"
@@ -89,7 +90,7 @@ export interface Session {
   /** Makes this session a child: its parent gets a prompt when it ends, fails or asks. */
   readonly setParent: (parent: string) => void
   /** A child session was started: clients see it in the named value `child:<id>`. */
-  readonly childStarted: (child: string, title: string) => void
+  readonly childStarted: (child: string, title: string, workspace: string) => void
   /** A report of a child session. Idempotent by its id. Throws when this session has ended. */
   readonly childReported: (child: string, report: ChildReport) => void
   /** Orders the runner to run a workflow. Throws when the session has ended. Sent again on every connection until the runner reports a result. */
@@ -182,14 +183,17 @@ export const createSession = (ports: Ports, config?: string): Session => {
     rename: (title) => commit(() => renameSession(values, title)),
     setModel: (model) => commit(() => setSessionModel(values, model)),
     setParent: (parent) => commit(() => context.childReports.setParent(parent)),
-    childStarted: (child, title) =>
-      commit(() =>
-        values.setPublic(`child:${child}`, { childSessionId: child, title, status: "running" }),
-      ),
+    childStarted: (child, title, workspace) =>
+      commit(() => {
+        const name = `child:${child}`
+        const start = { workspace, createdAt: ports.now() }
+        values.setPublic(name, startedChild(values.getPublic(name), child, title, start))
+      }),
     childReported: (child, report) => {
       if (!report.quiet && !queue.find(reportPrompt(child, report).messageId)) refuseIfEnded(values)
       commit(() => {
-        values.setPublic(`child:${child}`, childState(child, report))
+        const name = `child:${child}`
+        values.setPublic(name, childState(values.getPublic(name), child, report))
         const prompt = reportPrompt(child, report)
         if (report.quiet || queue.find(prompt.messageId)) return
         queue.add(prompt, MAIN_CHANNEL)

@@ -14,6 +14,7 @@ import { hashOf } from "../../keys.ts"
 import { createLobby } from "../../lobby.ts"
 import { readLobby } from "../../owner-routes.ts"
 import { handlePage } from "../../page-door.ts"
+import { applyProvision } from "../../provision.ts"
 import { createFailures } from "./failures.ts"
 import { openHostKeyring } from "./host-keyring.ts"
 import { httpHostOf, type PageRequest } from "./http-host.ts"
@@ -58,6 +59,10 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     gatewayUrl: async ({ id }) => options.gatewayUrl?.(id),
     terminate: options.terminate,
   }
+  const provision: Hub["provision"] = async (id, owner, fields) => {
+    await applyProvision(sessions.create(id, owner, fields.ancestors, fields.creator), fields)
+    if (fields.handle !== undefined) options.setHandle?.(owner, fields.handle, id)
+  }
   const httpHost = (self: Bun.Server<SocketData>, page?: PageRequest) =>
     httpHostOf(
       {
@@ -70,6 +75,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
         clientTokenHash,
         wrongSecrets,
         guard,
+        provision,
       },
       self,
       page,
@@ -118,6 +124,7 @@ export const startHub = async (options: HubOptions): Promise<Hub> => {
     directory,
     authenticate: (request) => authenticateRequest(httpHost(server), request),
     create: sessions.create,
+    provision,
     handOver: sessions.handOver,
     stop: async () => {
       await sessions.settle()

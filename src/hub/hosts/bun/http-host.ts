@@ -8,7 +8,6 @@ import { createConnections, eventStream } from "../../connections.ts"
 import type { HttpApiHost } from "../../http-api.ts"
 import type { Lobby } from "../../lobby.ts"
 import { LOGIN_CODE_MS } from "../../page-login-state.ts"
-import { applyProvision } from "../../provision.ts"
 import type { HostKeyring } from "./host-keyring.ts"
 import type { HubOptions } from "./hub-options.ts"
 import type { Sessions } from "./sessions.ts"
@@ -26,6 +25,7 @@ export interface HttpHostOptions {
   readonly clientTokenHash: string
   readonly wrongSecrets: WrongSecrets
   readonly guard: HttpGuard
+  readonly provision: HttpApiHost["provision"]
 }
 
 /** The browser's request, and the subprotocol of its WebSocket, when the page has made another request of it. */
@@ -45,6 +45,7 @@ export const httpHostOf = (
     clientTokenHash,
     wrongSecrets,
     guard,
+    provision,
   }: HttpHostOptions,
   server: Server<SocketData>,
   page?: PageRequest,
@@ -57,10 +58,7 @@ export const httpHostOf = (
     wrongSecrets,
     allowedOrigins: hub.allowedOrigins ?? [],
     find,
-    provision: async (id, owner, fields) => {
-      await applyProvision(sessions.create(id, owner, fields.ancestors, fields.creator), fields)
-      if (fields.handle !== undefined) hub.setHandle?.(owner, fields.handle, id)
-    },
+    provision,
     listPersonas: (owner) => hub.personas?.(owner).list() ?? [],
     putPersona: (owner, persona) => hub.personas?.(owner).put(persona) ?? false,
     removePersona: (owner, slug) => hub.personas?.(owner).remove(slug) ?? false,

@@ -12,7 +12,7 @@ import type { ConfiguredChats } from "../../adapters/configured-chats.ts"
 import type { LocalSessions } from "../../local-sessions-port.ts"
 import type { ObjectStorage } from "../../object-storage.ts"
 import type { HubPage } from "../../page-door.ts"
-import type { WarmSessions } from "../../provision.ts"
+import type { Provision, WarmSessions } from "../../provision.ts"
 import type { DecisionOutcome, ExecutionDecision, SessionActivity } from "../../session/ports.ts"
 import type { Session } from "../../session/session.ts"
 import type { Personas } from "../../shared-store/personas.ts"
@@ -39,7 +39,7 @@ export interface HubOptions {
   readonly allowedOrigins?: readonly string[]
   readonly answer: (session: string, frame: RequestFrame) => Promise<Record<string, unknown>>
   readonly workflowReported: (
-    owner: Owner,
+    session: HostedSession,
     executionId: string,
     envelope: Outbound<"workflow-execution-result">["envelope"],
     reportId: string,
@@ -93,6 +93,8 @@ export interface Hub {
     ancestors?: readonly string[],
     creator?: string,
   ) => Session
+  /** Makes the session if it does not exist, and sets what is given. */
+  readonly provision: (id: string, owner: Owner, fields: Provision) => Promise<void>
   /** Gives a session of the warm pool to an owner. Undefined if it is done, otherwise why it is refused. */
   readonly handOver: (id: string, owner: Owner, creator?: string) => string | undefined
   /** Closes every connection and every file. Written data stays. */

@@ -9,7 +9,8 @@ import { startHub } from "./bun-host.ts"
 import type { Hub, HubOptions } from "./hub-options.ts"
 import { openBunSql } from "./sql.ts"
 import { configureChats } from "../../adapters/configured-chats.ts"
-import { createChildren } from "./children.ts"
+import { createChildren, endAfterWorkflow } from "../../handlers/children.ts"
+import { createLocalChildren } from "./local-children.ts"
 import { createWorktrees } from "./git-worktree.ts"
 import { createLocalSessions } from "./local-sessions.ts"
 import { createRunnerProcesses } from "./runner-processes.ts"
@@ -172,16 +173,21 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     names: options.names,
     page: options.page,
     wrongSecrets: options.wrongSecrets,
-    workflowReported: (owner, id, envelope, reportId) => {
-      stores.of(owner).executed(id, envelope, reportId)
-      if (envelope.status !== "needs_approval") void children.executionEnded(id, envelope.status)
+    workflowReported: ({ id, session, access }, execution, envelope, reportId) => {
+      stores.of(access.owner()).executed(execution, envelope, reportId)
+      const why = endAfterWorkflow(session, execution, envelope.status)
+      if (why !== undefined) void terminate(id, why)
     },
     decideExecution: async (session, decision) =>
       stores.of(hub.hosted(session)?.access.owner() ?? LOCAL_OWNER).decide(session, decision),
     personas: (owner) => stores.of(owner).personas,
     setHandle: (owner, handle, session) => stores.of(owner).setHandle(handle, session),
     staysOpen: (session) => session === options.firstSession?.(),
-    ended: (session) => void children.ended(session),
+    ended: (session) => {
+      void children.endAll(session)
+      // A session that has completed itself has no runner to stop here.
+      localChildren.ended(session)
+    },
     localSessions: () => localSessions,
     terminate: (session) => terminate(session, "ended by a client"),
     hook: (trigger, request) => takeHook(stores, trigger, request),
@@ -198,27 +204,31 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
     clock,
     log,
   })
+  const localChildren = createLocalChildren({ sql, environment, processes, clock })
   const children = createChildren({
-    sql,
-    environment,
-    processes,
-    find: hub.find,
-    createChild: async (id, parent) => {
-      const access = hub.hosted(parent)?.access
-      const owner = access?.owner() ?? LOCAL_OWNER
-      const added = await hub.directory.addSession(id, owner, parent)
-      if (!added.ok && "sentence" in added) throw new Refusal(added.sentence)
-      return hub.create(id, owner, added.ok ? added.ancestors : [parent], access?.creator())
+    find: (session) => hub.hosted(session),
+    directory: hub.directory,
+    sessions: {
+      provision: hub.provision,
+      prompt: (child, ...prompt) => mustFind(child).prompt(...prompt),
+      status: (child) => mustFind(child).status(),
+      parentOf: (child) => hub.hosted(child)?.access.target().ancestors?.[0],
+      terminate: async (child, owner, why, quiet) => {
+        if (hub.hosted(child)?.access.owner() === owner) await terminate(child, why, { quiet })
+      },
     },
-    refusalOf: (parent) =>
-      options.activity || hub.hosted(parent)?.access.owner() === LOCAL_OWNER
-        ? undefined
-        : OPERATOR_ONLY,
-    hasFleet: options.activity !== undefined,
-    maxChildren: options.maxChildren,
-    maxDepth: options.maxChildDepth,
-    clock,
+    limits: { maxChildren: options.maxChildren, maxDepth: options.maxChildDepth },
+    refusalOf: ({ access }) =>
+      options.activity || access.owner() === LOCAL_OWNER ? undefined : OPERATOR_ONLY,
+    // With a fleet its queued task is what starts the sandbox.
+    local: options.activity ? undefined : localChildren,
+    report: (event, fields) => log.warn(event, fields),
   })
+  const mustFind = (session: string) => {
+    const found = hub.find(session)
+    if (!found) throw new Refusal(`there is no session ${session}`)
+    return found
+  }
   const { firstSession, agentUser } = options
   const localSessions =
     firstSession &&
@@ -239,8 +249,13 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       clock,
       log,
     })
-  const terminate = async (session: string, why: string) => {
-    await children.terminate(session, why)
+  /** Descendants first: a parent that has ended cannot end them any more. */
+  const terminate = async (session: string, why: string, how?: { readonly quiet?: boolean }) => {
+    const found = hub.find(session)
+    if (found) await children.endAll(session)
+    found?.terminate(why, how)
+    localChildren.ended(session)
+    await processes.stop(session)
     await localSessions?.ended(session)
   }
   const externalHandlers = memoize((owner: Owner) =>
@@ -265,12 +280,12 @@ export const startLocalHub = async (options: LocalHubOptions): Promise<LocalHub>
       }),
     resume: async () => {
       stores.start()
-      await children.resume()
+      if (!options.activity) await localChildren.resume()
       await localSessions?.resume()
     },
     stop: async () => {
       stores.stop()
-      await children.stop()
+      await processes.stopAll()
       await hub.stop()
       stores.close()
       sql.close()

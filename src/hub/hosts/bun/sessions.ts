@@ -89,7 +89,7 @@ export const createSessions = (options: SessionsOptions): Sessions => {
       answer: (frame) => hub.answer(id, frame),
       workflowReported: (...report) => {
         if (isStopped()) throw new Error("the hub has stopped")
-        hub.workflowReported(access.owner(), ...report)
+        hub.workflowReported({ id, session, access }, ...report)
       },
       tellParent: async (parent, report) => {
         const target = find(parent)

@@ -148,7 +148,8 @@ export class SessionAgent {
 
   async #endChildren(): Promise<void> {
     const { environment, directory } = this.#context
-    if (this.#hosted) await durableChildren(environment, directory, this.#hosted).endAll()
+    if (!this.#hosted) return
+    await durableChildren(environment, directory, this.#hosted).endAll(this.#hosted.id)
   }
 
   #checkConnections(): void {

@@ -5,6 +5,7 @@ import { sealConfig } from "../../access/config-at-rest.ts"
 import type { HostedSession } from "../../access/guarded-clients.ts"
 import { createFactsReporter } from "../../access/report-facts.ts"
 import type { Ports } from "../../session/ports.ts"
+import { endAfterWorkflow } from "../../handlers/children.ts"
 import { consoleReport } from "./console-report.ts"
 import { hasFleet, tellFleet } from "./fleet.ts"
 import { callObject, nothing } from "./object-calls.ts"
@@ -68,11 +69,8 @@ export const sessionPorts = (context: ObjectContext): Ports => {
     workflowReported: async (...result) => {
       await callObject(SHARED_STORE, storeName(), nothing, "executed", result)
       const [execution, { status }] = result
-      // The session was made for this run and has nothing else to do.
-      if (hosted().session.wish()?.isForWorkflow === true && status !== "needs_approval")
-        later(0, () =>
-          state.waitUntil(context.end(`The workflow run ${execution} has ended: ${status}.`)),
-        )
+      const why = endAfterWorkflow(hosted().session, execution, status)
+      if (why !== undefined) later(0, () => state.waitUntil(context.end(why)))
     },
     tellFleet: hasFleet(environment)
       ? (activity) => {

@@ -1,5 +1,4 @@
 /** The worker: serves the page, and forwards each other request to the object that its route names. */
-import { type BodyRefusal, readRequest } from "../../../lib/read-limited.ts"
 import { isStorageFull } from "../../../lib/storage-full.ts"
 import { findPageRoute } from "../../../lib/page/page-routes.ts"
 import { preflightResponse, withCors } from "../../cors.ts"
@@ -8,6 +7,7 @@ import { handlePage } from "../../page-door.ts"
 import { routeOf } from "../../session/routes.ts"
 import { durableChats } from "./chats.ts"
 import { addressOf, countedInDirectory, originsOf } from "./environment.ts"
+import { withEarlyBody } from "./early-body.ts"
 import { durablePage, withProtocol } from "./page.ts"
 import { DIRECTORY_NAME } from "./remote-directory.ts"
 import type { DurableEnvironment, DurableNamespace } from "./runtime-types.ts"
@@ -50,28 +50,8 @@ const forwardOrRefuse = async (
   }
 }
 
-/** Of a body that is read before the object gets the request. */
-const SMALL_BODY_BYTES = 64 * 1024
-
-/**
- * The same request with its small body in memory. The runtime closes a connection whose request was answered before its body was
- * read, as a refusal is, and the client's next request on that connection would fail. A number is the status that refuses it.
- */
-const withSmallBody = async (request: Request): Promise<Request | BodyRefusal> => {
-  const length = request.headers.get("content-length")
-  if (!request.body || length === null || Number(length) > SMALL_BODY_BYTES) return request
-  const body = await readRequest(request, SMALL_BODY_BYTES)
-  return typeof body === "number" ? body : new Request(request, { method: request.method, body })
-}
-
 const forward = async (given: Request, environment: DurableEnvironment): Promise<Response> => {
-  const request = await withSmallBody(given)
-  if (typeof request === "number")
-    return withCors(
-      errorResponse(request, "the body did not come to its end in time: send it again"),
-      given,
-      originsOf(environment),
-    )
+  const request = await withEarlyBody(given)
   const url = new URL(request.url)
   const route = routeOf(request.method, url.pathname, url.searchParams.get("role"))
   if (!route) return withCors(errorResponse(404, "no such route"), request, originsOf(environment))
