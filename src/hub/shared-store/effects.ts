@@ -81,6 +81,14 @@ const hintsOf = (error: unknown): { retryable?: unknown; retryAfterMs?: number }
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
+/**
+ * The lanes with pending effects, by one look into the index for each. This is read after every commit, and a lane may have
+ * thousands of effects.
+ */
+const LANES = `WITH RECURSIVE lanes (lane) AS (
+  SELECT min(lane) FROM effects
+  UNION ALL SELECT (SELECT min(lane) FROM effects WHERE lane > lanes.lane) FROM lanes WHERE lane IS NOT NULL)`
+
 export const createEffects = (options: EffectsOptions): Effects => {
   const { sql, now, deliveries, report } = options
   /** Lanes that are being delivered: the next call must not deliver their effects a second time. */
@@ -152,12 +160,7 @@ export const createEffects = (options: EffectsOptions): Effects => {
   return {
     add,
     deliver: async () => {
-      // Not the effects themselves: there may be thousands, and this runs after every commit.
-      const idle = selectAll(
-        sql,
-        laneRow,
-        "SELECT lane FROM effects GROUP BY lane ORDER BY min(rowid)",
-      )
+      const idle = selectAll(sql, laneRow, `${LANES} SELECT lane FROM lanes WHERE lane IS NOT NULL`)
         .map(({ lane }) => lane)
         .filter((lane) => !busy.has(lane))
       if (idle.length === 0) return
@@ -172,7 +175,8 @@ export const createEffects = (options: EffectsOptions): Effects => {
       const rows = selectAll(
         sql,
         nextEffectRow,
-        "SELECT lane, due_at FROM effects WHERE rowid IN (SELECT min(rowid) FROM effects GROUP BY lane)",
+        `${LANES} SELECT lane, due_at FROM effects WHERE rowid IN
+           (SELECT (SELECT min(rowid) FROM effects WHERE effects.lane = lanes.lane) FROM lanes)`,
       )
       if (rows.length === 0) return undefined
       return Math.max(now() + STALE_MS, Math.min(...rows.map(({ due_at }) => due_at)))
