@@ -19,12 +19,17 @@ export interface ChatReply {
   readonly id: string
   readonly channel: string
   readonly text: string
+  /** The host has decided that the session may write there although nobody wrote from there. */
+  readonly isAllowed?: boolean
   /** A stored image or file of the conversation. */
   readonly image?: { readonly artifact: string; readonly mime: string } | undefined
 }
 
 export interface ChatSends {
-  /** Stores a reply. Does nothing for a channel that belongs to no chat service. Inside a transaction. */
+  /**
+   * Stores a reply. Does nothing for a channel that belongs to no chat service, or that no prompt has come from: the runner
+   * names the channel, and the bot reaches others. Inside a transaction.
+   */
   readonly add: (reply: ChatReply) => void
   /** The agent has replied in this channel itself: its running prompt needs no other reply. Inside a transaction. */
   readonly markReplied: (channel: string) => void
@@ -35,6 +40,10 @@ export interface ChatSends {
   /** After a commit: sends what is due. */
   readonly sendDue: (commit: Commit) => void
 }
+
+/** A prompt has come from this channel. Only the hub makes these rows. */
+export const hasPrompt = (sql: Ports["sql"], channel: string): boolean =>
+  hasRow(sql, "SELECT 1 FROM queue WHERE channel = ?", channel)
 
 type PromptEnd = { readonly text: string } | { readonly error: string }
 type Commit = (work: () => void) => void
@@ -60,9 +69,12 @@ export const createChatSends = (
   /** True at first: the rows may be from before a restart. */
   let isAwake = true
 
-  const add: ChatSends["add"] = ({ id, channel, text, image }) => {
-    const limit = chats?.maxTextLength(channelAddress(channel).channelType)
+  const add: ChatSends["add"] = ({ id, channel, text, image, isAllowed = false }) => {
+    const { channelType } = channelAddress(channel)
+    const limit = chats?.maxTextLength(channelType)
     if (limit === undefined) return
+    if (!isAllowed && !hasPrompt(sql, channel))
+      return report("hub.chat-send-refused", { channelType })
     const pieces = splitText(text, limit)
     const isCaption = image && text.length <= MAX_CAPTION && pieces.length === 1
     const rows = image && !isCaption ? [...pieces, ""] : pieces
