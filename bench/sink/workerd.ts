@@ -27,11 +27,13 @@ const hub :Workerd.Worker = (
   durableObjectNamespaces = [
     (className = "SessionAgent", uniqueKey = "sessions", enableSql = true),
     (className = "SharedStore", uniqueKey = "shared-store", enableSql = true),
+    (className = "Directory", uniqueKey = "directory", enableSql = true),
   ],
   durableObjectStorage = (localDisk = "disk"),
   bindings = [
     (name = "SESSIONS", durableObjectNamespace = "SessionAgent"),
     (name = "SHARED_STORE", durableObjectNamespace = "SharedStore"),
+    (name = "DIRECTORY", durableObjectNamespace = "Directory"),
     (name = "CLIENT_TOKEN", text = "${CLIENT_TOKEN}"),
   ],
 );

@@ -1,85 +1,102 @@
-/** A runner with a valid token that sends its requests without waiting, while another owner prompts. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+/** A runner with a valid token that sends its frames without waiting, while another owner prompts. On both hosts, each a process of its own. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { CLIENT_TOKEN, RUNNER_TOKEN } from "../hub/kit/hub.ts"
-import { startTarget, type Target } from "./kit/target.ts"
+import { connectRawRunner } from "../hub/kit/raw-runner.ts"
+import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
+import { startTarget } from "./kit/target.ts"
 
-const COUNT = 2000
-/** Without turns of other work it is one or two. */
-const LEAST_PROMPTS = 20
+interface House {
+  readonly url: string
+  readonly clientToken: string
+  readonly stop: () => Promise<void>
+}
 
-let folder: string
-let target: Target<{ readonly port: number }>
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "attack-flood-"))
-  target = await startTarget("hub.ts", folder)
-})
-afterAll(async () => {
-  await target.stop()
-  await rm(folder, { recursive: true, force: true })
-})
+const startBun = async (folder: string): Promise<House> => {
+  const { facts, stop } = await startTarget<{ readonly port: number }>("hub.ts", folder)
+  return { url: `http://127.0.0.1:${facts.port}`, clientToken: CLIENT_TOKEN, stop }
+}
+const startDurable = async (): Promise<House> => startWorkerd(await bundleWorker())
 
-test(`while a runner's ${COUNT} requests are handled, another owner's prompts are answered, and each request is answered once and in the order of its frames`, async () => {
-  const url = `http://127.0.0.1:${target.facts.port}`
-  const headers = { authorization: `Bearer ${CLIENT_TOKEN}` }
-  await fetch(`${url}/sessions/other`, {
-    method: "PUT",
-    headers,
-    body: JSON.stringify({ owner: "user:alice" }),
-  })
-  const socket = new WebSocket(
-    `${url.replace("http", "ws")}/sessions/s1/ws?role=runner&token=${RUNNER_TOKEN}`,
-  )
-  const opened = Promise.withResolvers<void>()
-  const done = Promise.withResolvers<void>()
-  const answered: string[] = []
-  let isDone = false
-  socket.addEventListener("open", () => opened.resolve())
-  socket.addEventListener("close", () => done.reject(new Error("the hub closed the connection")))
-  socket.addEventListener("message", ({ data }) => {
-    const frame = JSON.parse(String(data)) as { readonly type: string; readonly requestId?: string }
-    if (frame.type !== "mailbox-send-result") return
-    answered.push(frame.requestId ?? "")
-    if (answered.length < COUNT) return
-    isDone = true
-    done.resolve()
-  })
-  await opened.promise
-  socket.send(
-    JSON.stringify({
-      type: "hello",
-      protocol: 2,
-      runner: { name: "hostile", version: "0" },
-      sessionId: "s1",
-      epoch: "e1",
-      nextSeq: 1,
-      active: [],
-    }),
-  )
-  const ids = Array.from({ length: COUNT }, (_, index) => `r${index + 1}`)
-  for (const [index, requestId] of ids.entries())
-    socket.send(
-      JSON.stringify({
-        type: "mailbox-send",
-        requestId,
-        toSessionId: "s1",
-        content: "spam",
-        seq: index + 1,
-      }),
-    )
-  let prompts = 0
-  while (!isDone) {
-    const response = await fetch(`${url}/sessions/other/prompt`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify({ content: "hello", channelType: "web", channelId: `c${prompts}` }),
+// Each request is four commits to the disk on workerd, which waits for them.
+describe.each([
+  { name: "bun:sqlite", start: startBun, requests: 1000 },
+  { name: "Durable Objects", start: startDurable, requests: 200 },
+])("the hub on $name", ({ start, requests }) => {
+  let folder: string
+  let house: House
+  const put = (session: string, body: object) =>
+    fetch(`${house.url}/sessions/${session}`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${house.clientToken}` },
+      body: JSON.stringify(body),
     })
-    await response.arrayBuffer()
-    if (!isDone) prompts += 1
+  /** Prompts as another owner until all is `handled`. The result is the most that was handled while one of them waited. */
+  const mostDuringPrompt = async (handled: () => number, all: number): Promise<number> => {
+    let most = 0
+    while (handled() < all) {
+      const before = handled()
+      const response = await fetch(`${house.url}/sessions/other/prompt`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${house.clientToken}` },
+        body: JSON.stringify({
+          content: "hello",
+          channelType: "web",
+          channelId: crypto.randomUUID(),
+        }),
+      })
+      await response.arrayBuffer()
+      most = Math.max(most, handled() - before)
+    }
+    return most
   }
-  await done.promise
-  expect(answered).toEqual(ids)
-  expect(prompts).toBeGreaterThan(LEAST_PROMPTS)
+  const flooder = async (session: string) => {
+    await put(session, { runnerToken: RUNNER_TOKEN })
+    const runner = await connectRawRunner(house.url, session, RUNNER_TOKEN)
+    const alive = (): void => {
+      if (runner.closed() !== undefined) throw new Error(`the hub closed: ${runner.closed()}`)
+    }
+    return { runner, alive }
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "attack-flood-"))
+    house = await start(folder)
+    await put("other", { owner: "user:alice" })
+  })
+  afterAll(async () => {
+    await house.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test("while hundreds of a runner's requests are handled, another owner's prompts are answered, and each request is answered once", async () => {
+    const { runner, alive } = await flooder("requests")
+    const ids = Array.from({ length: requests }, (_, index) => `r${index + 1}`)
+    const spam = { type: "mailbox-send", toSessionId: "requests", content: "spam" }
+    runner.send(...ids.map((requestId) => ({ ...spam, requestId })))
+    const answered = () => runner.of("mailbox-send-result")
+    const most = await mostDuringPrompt(() => {
+      alive()
+      return answered().length
+    }, ids.length)
+    expect(answered().map(({ requestId }) => requestId)).toEqual(ids)
+    expect(most).toBeLessThan(ids.length / 5)
+    runner.close()
+  })
+
+  test("while a runner's 10,000 frames are handled, another owner's prompts are answered, and each frame is acknowledged", async () => {
+    const { runner, alive } = await flooder("frames")
+    const frames = Array.from({ length: 10_000 }, (_, index) => index)
+    runner.send(
+      ...frames.map((index) => ({ type: "agentStatus", status: "thinking", detail: `f${index}` })),
+    )
+    const most = await mostDuringPrompt(() => {
+      alive()
+      return Number(runner.of("ack").at(-1)?.["seq"] ?? 0)
+    }, frames.length)
+    expect(most).toBeLessThan(frames.length / 5)
+    runner.close()
+  })
 })

@@ -145,16 +145,19 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
   }
 
   test("a file that the agent shows in a chat's channel is uploaded there once, under its name", async () => {
+    const event = { type: "message", channel_type: "im", user: "U1", text: "show me", ts: "7.1" }
+    await receive({ type: "event_callback", event: { ...event, channel: "D7" } })
+    await promptOf("slack-D7-7.1")
     const content = "Sightings,3\n"
     const show = (path: string) => {
       const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex")
       const files = [{ path, sha256, data: btoa(content) }]
-      runner.send({ type: "artifacts", channelType: "slack", channelId: "C7", files })
+      runner.send({ type: "artifacts", channelType: "slack", channelId: "D7", files })
     }
     show("tables/birds.csv")
     show("tables/birds.csv")
     show("last.csv")
-    const sent = () => slack.uploads.filter(({ channel }) => channel === "C7")
+    const sent = () => slack.uploads.filter(({ channel }) => channel === "D7")
     await untilTrue(() => sent().some(({ title }) => title === "last.csv"), "the last upload")
     expect(sent().map(({ title }) => title)).toEqual(["birds.csv", "last.csv"])
     expect(Buffer.from(sent()[0]?.bytes ?? []).toString()).toBe(content)
@@ -370,6 +373,27 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
     const said = client.messages().flatMap(({ parts }) => parts.map(({ text }) => text))
     expect(said).not.toContain("to strangers")
     expect(said).not.toContain("to all")
+  })
+
+  test("a runner that names a chat in its frames writes nothing there and may not reply there", async () => {
+    const chat = { channelType: "slack", channelId: "C90" }
+    await receive(slackEvent("33.1", "hi", "C33"))
+    await promptOf("slack-C33-33.1")
+    const turn = { turnId: "stray", messageId: "slack-C33-33.1", ...chat }
+    runner.send({ type: "message.create", ...turn })
+    runner.send({ type: "question", questionId: "stray-question", text: "Spam?", ...chat })
+    const permission = { permissionId: "stray-permission", tool: "x", title: "Spam", patterns: [] }
+    runner.send({ type: "permission", ...permission, ...chat })
+    runner.send({ type: "message.finalize", reason: "end_turn", finalText: "spam", ...turn })
+    const refused = reply("C90", "spam").then(() => "not refused", String)
+    expect(await refused).toContain("slack:C90 is not a chat of this session")
+    // A message to it would be a row or sent, because its frames came before this reply.
+    await reply("C33:33.1", "to its own thread")
+    await untilTrue(() => postsTo("C33").includes("to its own thread"), "reply in the thread")
+    expect(
+      await host.rows("s1", "SELECT * FROM deliveries WHERE lane LIKE 'chat:slack:C90%'"),
+    ).toEqual([])
+    expect(postsTo("C90")).toEqual([])
   })
 
   test("a message to a session that does not exist is answered in the chat", async () => {

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
+import { connectRawRunner } from "./kit/raw-runner.ts"
 import { openUntilClosed } from "./kit/close-frame.ts"
 import { untilEqual, untilTrue } from "../kit/until-true.ts"
 import { startTcpProxy, type TcpProxy } from "../kit/tcp-proxy.ts"
@@ -125,6 +126,24 @@ export const testContract = (name: string, start: () => Promise<ContractHost>): 
         // Without `disturb`: workerd does not evict an object while one of its sockets is closing.
         expect(await first.closed).toBe("1000 Replaced by new runner connection")
         first.end()
+      })
+      test("frames that a runner sends right before it disconnects are handled, however many there are", async () => {
+        const raw = await connectRawRunner(host.url, own, TOKEN)
+        const tunnelOf = (called: string) => ({
+          name: called,
+          port: 3000,
+          protocol: "auto",
+          path: `/t/${called}`,
+        })
+        const names = Array.from({ length: 1000 }, (_, index) => `t${index}`)
+        raw.send(...names.map((called) => ({ type: "tunnels", tunnels: [tunnelOf(called)] })))
+        raw.close()
+        const watcher = await client()
+        await watcher.until(
+          () => (watcher.state("runner") as { connected?: boolean })?.connected === false,
+          "end of the connection",
+        )
+        expect(watcher.state("tunnels")).toMatchObject([{ name: names.at(-1) }])
       })
       test("a new runner gets init and config, and the runner before it ends", async () => {
         const first = runner()

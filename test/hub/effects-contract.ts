@@ -9,6 +9,7 @@ import type { ContractHost } from "./contract.ts"
 import { connectClient, type TestClient } from "./kit/client.ts"
 import { type FakeRunner, type FakeRunnerOptions, startFakeRunner } from "./kit/fake-runner.ts"
 import { RUNNER_TOKEN } from "./kit/hub.ts"
+import { connectRawRunner, type RawRunner } from "./kit/raw-runner.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
 export type EffectsHost = Pick<ContractHost, "url" | "clientToken" | "restart" | "stop">
@@ -590,6 +591,34 @@ export const testEffects = (
       })
     })
 
+    describe("a runner with as many open requests as it may have", () => {
+      const asked = Array.from({ length: 60 }, (_, index) => `held-${index}`)
+      const ask = (runner: RawRunner) =>
+        runner.send(...asked.map((requestId) => ({ type: "list-repos", requestId })))
+
+      test("its pings are answered, a new connection of it is greeted, and it gets every result once", async () => {
+        const release = flaky.hold()
+        const first = await connectRawRunner(host.url, "s1", RUNNER_TOKEN)
+        ask(first)
+        await untilTrue(() => flaky.held() >= 32, "the open requests")
+        first.sendText('{"type":"ping"}')
+        await untilTrue(() => first.of("pong").length === 1, "the answer to a ping")
+        const second = await connectRawRunner(host.url, "s1", RUNNER_TOKEN)
+        await untilTrue(() => second.of("welcome").length === 1, "the greeting")
+        // No more than it may have: the barrier is the greeting.
+        expect(flaky.held()).toBe(32)
+        ask(second)
+        release()
+        const results = () => second.of("list-repos-result")
+        await untilTrue(() => results().length >= asked.length, "all results")
+        const ids = results().map(({ requestId }) => String(requestId))
+        expect(new Set(ids)).toEqual(new Set(asked))
+        expect(ids).toHaveLength(asked.length)
+        first.close()
+        second.close()
+      })
+    })
+
     describe("a git host that is down", () => {
       const checkout = "birds/heron"
 
@@ -809,6 +838,10 @@ interface FlakyApi {
   readonly loseResponseOf: (method: string) => void
   /** While it is down, every call gets 503 and is not carried out. */
   readonly setDown: (isDown: boolean) => void
+  /** Calls wait until the returned function is called. */
+  readonly hold: () => () => void
+  /** How many calls wait. */
+  readonly held: () => number
   readonly stop: () => Promise<void>
 }
 
@@ -816,6 +849,8 @@ interface FlakyApi {
 const startFlakyApi = (target: string): FlakyApi => {
   let lost: string | undefined
   let down = false
+  let gate = Promise.resolve()
+  let waiting = 0
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -823,6 +858,9 @@ const startFlakyApi = (target: string): FlakyApi => {
       const { pathname, search } = new URL(request.url)
       const { method, headers } = request
       if (down) return Response.json({ message: "Unavailable" }, { status: 503 })
+      waiting += 1
+      await gate
+      waiting -= 1
       const body = method === "GET" ? undefined : await request.text()
       const response = await fetch(`${target}${pathname}${search}`, {
         method,
@@ -842,6 +880,12 @@ const startFlakyApi = (target: string): FlakyApi => {
     loseResponseOf: (method) => {
       lost = method
     },
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      gate = promise
+      return resolve
+    },
+    held: () => waiting,
     stop: () => server.stop(true),
   }
 }

@@ -1,5 +1,5 @@
 /** The page where the hub serves it itself: files, login and the way to the API. Every host with a page runs these tests. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test"
 import { tokenOf } from "./kit/owners.ts"
 
 export interface PageHost {
@@ -307,6 +307,31 @@ export const testPageDoor = (name: string, start: () => Promise<PageHost>): void
       expect(out.status).toBe(200)
       for (const ended of [one, two]) expect((await listFor(ended)).status).toBe(401)
       expect((await listFor(operator)).status).toBe(200)
+    })
+
+    test("too many wrong codes and tokens at the login are answered with 429, while a right code and a right token log in", async () => {
+      // A host of its own: wrong secrets of one address add up.
+      const shared = host
+      host = await start()
+      onTestFinished(async () => {
+        await host.stop()
+        host = shared
+      })
+      const code = await newCode()
+      const statusesOf = async (body: object) => {
+        const statuses = new Set<number>()
+        for (let sent = 0; sent < 60; sent += 1) {
+          const response = await postLogin(body)
+          await response.arrayBuffer()
+          if (response.status === 429) expect(response.headers.get("retry-after")).not.toBeNull()
+          statuses.add(response.status)
+        }
+        return [...statuses]
+      }
+      expect(await statusesOf({ code: "A".repeat(43) })).toEqual([401, 429])
+      expect(await statusesOf({ token: `spk_${"0".repeat(12)}_${"A".repeat(43)}` })).toContain(429)
+      expect((await postCode(code)).status).toBe(200)
+      expect((await postLogin({ token: await tokenOf("dora") })).status).toBe(200)
     })
   })
 }

@@ -19,7 +19,7 @@ export interface ConfiguredChats {
   readonly incomplete: readonly string[]
   /**
    * Why an agent may not write to a channel; `undefined`: it may. Whoever gets a text into the agent's context could
-   * otherwise have it write to any channel that the bot reaches. `isOwn`: the session has had messages there.
+   * otherwise have it write to any channel that the bot reaches. `isOwn`: the session has had prompts from there.
    */
   readonly problemOf: (type: string, channelId: string, isOwn: boolean) => string | undefined
 }

@@ -16,6 +16,7 @@ export interface OtherSession {
   readonly prompt: (...args: Parameters<Session["prompt"]>) => void | Promise<void>
   readonly note: (...args: Parameters<Session["note"]>) => void | Promise<void>
   readonly channels: () => readonly string[] | Promise<readonly string[]>
+  readonly hasPromptFrom: (channel: string) => boolean | Promise<boolean>
 }
 
 type Later<T> = T | Promise<T>
@@ -32,7 +33,7 @@ export interface ExternalHandlerOptions {
   readonly git: GitHost
   /** Where workspaces are stored; undefined if the deployment has none. */
   readonly storage: ObjectStorage | undefined
-  /** Why the agent may not write to a channel. `isOwn`: the session has had messages there. */
+  /** Why the agent may not write to a channel. `isOwn`: the session has had prompts from there. */
   readonly chatProblem: (
     channelType: string,
     channelId: string,
@@ -121,7 +122,7 @@ export const createExternalHandlers = ({
       const { message, imageBase64, imageMimeType } = reply
       const here = await mustFind(session)
       const channel = channelKey(reply)
-      const isOwn = channel === MAIN_CHANNEL || (await here.channels()).includes(channel)
+      const isOwn = channel === MAIN_CHANNEL || (await here.hasPromptFrom(channel))
       const problem = chatProblem(reply.channelType, reply.channelId, isOwn)
       if (problem !== undefined) throw new Refusal(problem)
       await here.note({

@@ -20,6 +20,8 @@ export interface ChatReply {
   readonly id: string
   readonly channel: string
   readonly text: string
+  /** The host has decided that the session may write there although nobody wrote from there. */
+  readonly isAllowed?: boolean
   /** A stored image or file of the conversation. */
   readonly image?: { readonly artifact: string; readonly mime: string } | undefined
 }
@@ -34,7 +36,10 @@ const chatPiece = z.object({
 export type ChatPiece = z.output<typeof chatPiece>
 
 export interface ChatSends {
-  /** Stores a reply. False for a channel that belongs to no chat service. Inside a transaction. */
+  /**
+   * Stores a reply. False for a channel that belongs to no chat service, or that no prompt has come from: the runner names the
+   * channel, and the bot reaches others. Inside a transaction.
+   */
   readonly add: (reply: ChatReply) => boolean
   /** The agent has replied in this channel itself: its running prompt needs no other reply. Inside a transaction. */
   readonly markReplied: (channel: string) => void
@@ -45,6 +50,10 @@ export interface ChatSends {
   /** Undefined without chat services. */
   readonly kind: DeliveryKind<ChatPiece> | undefined
 }
+
+/** A prompt has come from this channel. Only the hub makes these rows. */
+export const hasPrompt = (sql: Ports["sql"], channel: string): boolean =>
+  hasRow(sql, "SELECT 1 FROM queue WHERE channel = ?", channel)
 
 type PromptEnd = { readonly text: string } | { readonly error: string }
 
@@ -74,9 +83,14 @@ export const createChatSends = ({
   const { sql, blobs, report } = ports
   const chats: ChatServices | undefined = ports.chats
 
-  const add: ChatSends["add"] = ({ id, channel, text, image }) => {
-    const limit = chats?.maxTextLength(channelAddress(channel).channelType)
+  const add: ChatSends["add"] = ({ id, channel, text, image, isAllowed = false }) => {
+    const { channelType } = channelAddress(channel)
+    const limit = chats?.maxTextLength(channelType)
     if (limit === undefined) return false
+    if (!isAllowed && !hasPrompt(sql, channel)) {
+      report("hub.chat-send-refused", { channelType })
+      return false
+    }
     const pieces = splitText(text, limit)
     const isCaption = image && text.length <= MAX_CAPTION && pieces.length === 1
     const texts = image && !isCaption ? [...pieces, ""] : pieces

@@ -349,10 +349,10 @@ const tellAsked = (context: SessionContext, frame: Outbound<"question">): void =
 
 const knownModels = z.array(providerModels)
 
-/** `name` is `provider/model`; the id of a model may contain a slash too. */
 const COMPLETED =
   "The agent has completed its work here. The next prompt starts a new conversation."
 
+/** `name` is `provider/model`; the id of a model may contain a slash too. */
 const contextLimit = (models: unknown, name: string): number | undefined =>
   (knownModels.safeParse(models).data ?? [])
     .find(({ provider }) => name.startsWith(`${provider}/`))

@@ -55,7 +55,7 @@ export const addNote = (
   if (!reply) return
   if (!followUp) context.chatSends.markReplied(channel)
   const picture = artifact === undefined ? undefined : { artifact, mime: image?.mime ?? "" }
-  context.chatSends.add({ id, channel, text: content, image: picture })
+  context.chatSends.add({ id, channel, text: content, image: picture, isAllowed: true })
 }
 
 /** Call in a transaction. */

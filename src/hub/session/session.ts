@@ -1,5 +1,6 @@
 /** One session: the runner's side, the clients' side and the deadlines, over the host's ports. */
 import { closeApprovals } from "./approvals.ts"
+import { hasPrompt } from "./chat-sends.ts"
 import { MAIN_CHANNEL } from "../../wire/channel.ts"
 import { z } from "zod"
 import { closeReasons } from "../../wire/close-reasons.ts"
@@ -111,6 +112,8 @@ export interface Session {
   /** A named value as clients see it. */
   readonly state: (name: string) => unknown
   readonly channels: () => readonly string[]
+  /** A prompt has come from this channel. The runner alone makes no channel that counts. */
+  readonly hasPromptFrom: (channel: string) => boolean
   /** Ends the session: the runner is stopped and cannot connect again. `quiet`: its parent knows already. */
   readonly terminate: (why: string, options?: { readonly quiet?: boolean }) => void
   /** The host's alarm has fired. */
@@ -243,6 +246,7 @@ export const createSession = (ports: Ports, config?: string): Session => {
     gatewayUrl: () => connectedRunner.safeParse(values.getPublic("runner")).data?.gatewayUrl,
     state: values.getPublic,
     channels: () => readChannelKeys(ports.sql),
+    hasPromptFrom: (channel) => hasPrompt(ports.sql, channel),
     terminate: (why, { quiet = false } = {}) => {
       const { connection } = runnerConnection.state()
       commit(() => {

@@ -115,7 +115,12 @@ describe("a file that the agent shows", () => {
         wasSent: async () => false,
       },
     })
-    showIn({ channelType: "slack", channelId: "C1" }, file("a.txt", "one"))
+    const channel = { channelType: "slack", channelId: "C1" }
+    core.session.prompt(
+      { type: "prompt", messageId: "p1", content: "show it", ...channel },
+      "slack:C1",
+    )
+    showIn(channel, file("a.txt", "one"))
     await untilTrue(() => sentImages.length === 1, "the message to the chat")
     expect([waiting.length, core.blobs.size]).toEqual([0, 1])
     gate.resolve()

@@ -8,10 +8,10 @@ import {
   markRead,
   type Sender,
 } from "../../access/guarded-clients.ts"
-import { MOST_OPEN_REQUESTS } from "../../session/runner-requests.ts"
 import type { Lobby } from "../../lobby.ts"
+import { createPacedMessages, type PacedMessages } from "../../paced-messages.ts"
+import { createRunnerMessages, MAX_FRAME_BYTES } from "../../runner-messages.ts"
 import type { Failures } from "./failures.ts"
-import { createPacedMessages, type PacedMessages } from "./paced-messages.ts"
 import type { Sessions } from "./sessions.ts"
 
 export interface SocketData {
@@ -32,9 +32,6 @@ export interface SocketsOptions {
   readonly log: Log
 }
 
-/** There are many runners, and each has its slice. */
-const RUNNER_SLICE_MS = 8
-const MAX_FRAME_BYTES = 32 * 1024 * 1024
 /** A client that is further behind is disconnected; it resumes with its cursor. */
 const MAX_UNSENT_BYTES = 8 * 1024 * 1024
 
@@ -68,37 +65,16 @@ export const createSockets = (options: SocketsOptions): WebSocketHandler<SocketD
     const { id } = socket.data
     const known = paced.get(id)
     if (known) return known
-    const requests = () => openSessionOf(socket)?.session.runner.requests
-    let isWaiting = false
-    /** Asks for a call when there is room, at most once at a time. */
-    const mayHandle = () => {
-      const { open = () => 0, room } = requests() ?? {}
-      if (open() < MOST_OPEN_REQUESTS) return true
-      if (isWaiting) return false
-      isWaiting = true
-      const wakeLater = async () => {
-        await room?.()
-        isWaiting = false
-        made.wake()
-      }
-      void wakeLater()
-      return false
-    }
-    const made = createPacedMessages({
-      handle: (text) => {
-        if (isStopped()) return false
-        const before = requests()?.open() ?? 0
-        failures.contain(socket, () => openSessionOf(socket)?.session.runner.receive(id, text))
-        return (requests()?.open() ?? 0) > before
+    const runner = () => openSessionOf(socket)?.session.runner
+    const made = createRunnerMessages({
+      runner,
+      receive: (text) => {
+        if (!isStopped()) failures.contain(socket, () => runner()?.receive(id, text))
       },
-      mayHandle,
-      // The runner connects again and sends what is not stored.
-      tooMany: () => socket.close(4000, "Resend from what is stored"),
+      close: (code, reason) => socket.close(code, reason),
       setReading: (isReading) => (isReading ? socket.resume() : socket.pause()),
       now: () => performance.now(),
       soon: (run) => void setImmediate(run),
-      sliceMs: RUNNER_SLICE_MS,
-      maxCharacters: 2 * MAX_FRAME_BYTES,
     })
     paced.set(id, made)
     return made
@@ -138,11 +114,15 @@ export const createSockets = (options: SocketsOptions): WebSocketHandler<SocketD
       const opened = openSessionOf(socket)
       opened?.connections.remove(id)
       lobby.remove(id)
-      paced.get(id)?.stop()
+      const messages = paced.get(id)
       paced.delete(id)
+      if (sender) messages?.stop()
       if (isStopped() || !opened) return
-      if (!sender) return failures.contain(socket, () => opened.session.runner.closed(id))
-      void markRead(guardPorts, opened, sender.principal)
+      if (sender) return void markRead(guardPorts, opened, sender.principal)
+      const closed = () => failures.contain(socket, () => opened.session.runner.closed(id))
+      // A runner may have sent its last frames just before.
+      if (messages) messages.end(closed)
+      else closed()
     },
   }
 }

@@ -58,6 +58,7 @@ export const answerRunnerRequest = (
       prompt: call("prompt", nothing),
       note: call("note", nothing),
       channels: call("channels", z.array(z.string())),
+      hasPromptFrom: call("hasPromptFrom", z.boolean()),
     }
   }
   const externalHandlersOf = (owner: Owner, children: ExternalHandlerOptions["children"]) =>

@@ -50,6 +50,7 @@ export const sessionCalls = ({
     search: (query: string, limit: number) => session().search(query, limit),
     recent: (limit: number) => session().recent(limit),
     channels: () => session().channels(),
+    hasPromptFrom: (channel: string) => session().hasPromptFrom(channel),
     prompt: (...args: Parameters<Session["prompt"]>) => session().prompt(...args),
     showPull: (...args: Parameters<Session["showPull"]>) => session().showPull(...args),
     note: (...args: Parameters<Session["note"]>) => session().note(...args),

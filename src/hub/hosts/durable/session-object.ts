@@ -4,11 +4,11 @@ import { openConfig } from "../../access/config-at-rest.ts"
 import type { Directory } from "../../access/directory.ts"
 import type { Keyring } from "../../access/encrypt.ts"
 import {
-  type GuardedSocket,
   type GuardPorts,
   guardSocket,
   type HostedSession,
   markRead,
+  type Sender,
 } from "../../access/guarded-clients.ts"
 import type { Owner } from "../../access/ownership.ts"
 import { createSessionAccess } from "../../access/session-access.ts"
@@ -16,7 +16,10 @@ import { createArtifactObjects } from "../../artifact-objects.ts"
 import { handleRequest } from "../../http-api.ts"
 import { gatewayKey } from "../../keys.ts"
 import { applyProvision, type Provision } from "../../provision.ts"
+import { createPacedMessages, type PacedMessages } from "../../paced-messages.ts"
+import { createRunnerMessages } from "../../runner-messages.ts"
 import { createSession } from "../../session/session.ts"
+import { consoleReport } from "./console-report.ts"
 import { durableBlobs } from "./blobs.ts"
 import { durableChats } from "./chats.ts"
 import { durableChildren } from "./children.ts"
@@ -24,6 +27,7 @@ import { durableStorage, keyringOf, verifierOf } from "./environment.ts"
 import { askGatewayUrl } from "./fleet.ts"
 import { callObject, handleCall, nothing } from "./object-calls.ts"
 import type { ObjectContext } from "./object-context.ts"
+import { MOST_WAITING_OF_RUNNER, pace } from "./pace.ts"
 import { remoteDirectory } from "./remote-directory.ts"
 import type {
   DurableEnvironment,
@@ -44,8 +48,8 @@ export class SessionAgent {
   readonly #context: ObjectContext
   readonly #keyring: Keyring | undefined
   #hosted: HostedSession | undefined
-  /** Guards of the WebSockets by connection; made again after a sleep. */
-  readonly #guards = new Map<string, GuardedSocket>()
+  /** By connection; made again after a sleep. */
+  readonly #messages = new Map<string, PacedMessages>()
 
   constructor(state: DurableState, environment: DurableEnvironment) {
     this.#keyring = keyringOf(environment)
@@ -93,34 +97,78 @@ export class SessionAgent {
     return response ?? new Response("", { status: 500 })
   }
 
-  async webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): Promise<void> {
-    const { sockets, guardPorts } = this.#context
-    const { id, sender } = sockets.attachmentOf(socket)
+  webSocketMessage(socket: DurableSocket, data: string | ArrayBuffer): void {
+    const { id, sender } = this.#context.sockets.attachmentOf(socket)
     if (typeof data !== "string" || !this.#hosted) return
-    if (!sender) {
-      const { runner } = this.#hosted.session
-      runner.receive(id, data)
-      // The runtime gives the next message of this socket after this one.
-      return runner.requests.room()
+    const messages =
+      this.#messages.get(id) ??
+      (sender ? this.#messagesOfClient(id, sender, this.#hosted) : this.#messagesOfRunner(id))
+    this.#messages.set(id, messages)
+    messages.push(data)
+  }
+
+  #messagesOfRunner(id: string): PacedMessages {
+    const { sockets } = this.#context
+    const runner = () => this.#hosted?.session.runner
+    return createRunnerMessages({
+      ...pace,
+      runner,
+      receive: (text) => this.#contain(id, () => runner()?.receive(id, text)),
+      close: (code, reason) => sockets.close(id, code, reason),
+      maxWaiting: MOST_WAITING_OF_RUNNER,
+    })
+  }
+
+  #messagesOfClient(id: string, sender: Sender, hosted: HostedSession): PacedMessages {
+    const { state, sockets, guardPorts } = this.#context
+    const guard = guardSocket(guardPorts, hosted, id, (text) => sockets.send(id, text))
+    const receive = async (text: string) => {
+      try {
+        await guard.receive(text, sender)
+      } catch (error) {
+        this.#failed(error)
+        sockets.close(id, 1011, "the message could not be handled")
+      }
     }
-    const guard =
-      this.#guards.get(id) ??
-      guardSocket(guardPorts, this.#hosted, id, (text) => sockets.send(id, text))
-    this.#guards.set(id, guard)
-    await guard.receive(data, sender)
+    return createPacedMessages({
+      ...pace,
+      handle: (text) => state.waitUntil(receive(text)),
+      tooMany: () => sockets.close(id, 1008, "too many messages at once"),
+    })
   }
 
-  async webSocketClose(socket: DurableSocket, code: number, reason: string): Promise<void> {
-    const { sockets, guardPorts } = this.#context
+  /** A frame that cannot be handled closes the connection: the runner comes back and sends again. */
+  #contain(id: string, work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#failed(error)
+      this.#context.sockets.close(id, 1011, "the hub could not store the frame")
+    }
+  }
+
+  #failed(error: unknown): void {
+    consoleReport(() => this.#name())("hub.failed", { error: String(error) })
+  }
+
+  webSocketClose(socket: DurableSocket, code: number, reason: string): void {
+    const { state, sockets, guardPorts } = this.#context
     const { id, sender } = sockets.attachmentOf(socket)
-    this.#guards.delete(id)
-    if (!sender) this.#hosted?.session.runner.closed(id)
+    const closed = () => {
+      if (!this.#hosted) return
+      if (sender) state.waitUntil(markRead(guardPorts, this.#hosted, sender.principal))
+      else this.#contain(id, () => this.#hosted?.session.runner.closed(id))
+    }
+    // It may have sent its last messages just before.
+    const messages = this.#messages.get(id)
+    this.#messages.delete(id)
+    if (messages) messages.end(closed)
+    else closed()
     sockets.close(id, code === 1005 || code === 1006 ? 1000 : code, reason)
-    if (sender && this.#hosted) await markRead(guardPorts, this.#hosted, sender.principal)
   }
 
-  webSocketError(socket: DurableSocket): Promise<void> {
-    return this.webSocketClose(socket, 1011, "")
+  webSocketError(socket: DurableSocket): void {
+    this.webSocketClose(socket, 1011, "")
   }
 
   alarm(): void {

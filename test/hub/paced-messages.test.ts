@@ -1,10 +1,10 @@
 /** Messages of a client in slices of time: order, limits, and the turns of other work. */
 import { expect, test } from "bun:test"
 import { array, assert, constant, integer, oneof, property } from "fast-check"
-import { createPacedMessages } from "../../../../src/hub/hosts/bun/paced-messages.ts"
+import { createPacedMessages, type PacedMessagesOptions } from "../../src/hub/paced-messages.ts"
 
 /** A clock that each handled message advances, and slices that the test runs by hand. */
-const setUp = (costMs: number) => {
+const setUp = (costMs: number, options: Partial<PacedMessagesOptions> = {}) => {
   const handled: string[] = []
   const slices: (() => void)[] = []
   let time = 0
@@ -17,6 +17,7 @@ const setUp = (costMs: number) => {
     tooMany: () => void (refused += 1),
     now: () => time,
     soon: (run) => void slices.push(run),
+    ...options,
   })
   return {
     messages,
@@ -65,4 +66,26 @@ test("a client that sends faster than the hub handles is disconnected, and nothi
   const before = paced.handled.length
   paced.runAll()
   expect(paced.handled).toHaveLength(before)
+})
+
+test("where the clock stands still while messages are handled, a slice has a number of them", () => {
+  const paced = setUp(0, { sliceMessages: 3 })
+  for (let index = 0; index < 10; index += 1) paced.messages.push("m")
+  expect(paced.handled).toHaveLength(3)
+  paced.runSlice()
+  expect(paced.handled).toHaveLength(6)
+})
+
+test("the end of a connection comes after the messages that wait, and at once when none waits", () => {
+  const paced = setUp(30)
+  const ends: number[] = []
+  for (let index = 0; index < 5; index += 1) paced.messages.push("m")
+  paced.messages.end(() => void ends.push(paced.handled.length))
+  paced.messages.push("after the end")
+  expect(ends).toEqual([])
+  paced.runAll()
+  expect(ends).toEqual([5])
+  const empty = setUp(0)
+  empty.messages.end(() => void ends.push(0))
+  expect(ends).toEqual([5, 0])
 })

@@ -1,11 +1,14 @@
 /**
- * Handles the messages of one connection in order and in slices. One read of a socket may hold thousands of messages: without
- * slices one client or one runner stalls every session of the hub.
+ * Handles the messages of one connection in order and in slices. One read of a socket may hold thousands of messages, and the Workers
+ * runtime delivers them without waiting for their handler: without slices one client or one runner stalls every session of the hub.
  */
 export interface PacedMessages {
   readonly push: (text: string) => void
   /** Messages that were held may be handled now. */
   readonly wake: () => void
+  /** The peer sends no more: `done` runs after the messages that wait. */
+  readonly end: (done: () => void) => void
+  /** Drops the messages that wait. */
   readonly stop: () => void
 }
 
@@ -23,6 +26,11 @@ export interface PacedMessagesOptions {
   /** Runs after other work of the process had its turn. */
   readonly soon: (run: () => void) => void
   readonly sliceMs?: number
+  /** Messages of a slice that start work. */
+  readonly sliceStarts?: number
+  /** For a host whose clock stands still while a program runs. */
+  readonly sliceMessages?: number
+  readonly maxWaiting?: number
   readonly maxCharacters?: number
 }
 
@@ -31,24 +39,31 @@ const SLICE_STARTS = 4
 /** Far more than a person's client sends; about a second of work. */
 const MAX_WAITING = 20_000
 const MAX_WAITING_CHARACTERS = 8 * 1024 * 1024
-/** With more than this nothing is read from the socket until all of it is handled. */
-const READ_AHEAD = 16
+/** With more than this nothing is read from the socket until all of it is handled: no ping either, which shows a live peer. */
+const READ_AHEAD = 1000
+const READ_AHEAD_CHARACTERS = 1024 * 1024
 
 export const createPacedMessages = (options: PacedMessagesOptions): PacedMessages => {
-  const { now, soon, setReading, mayHandle = () => true, sliceMs = SLICE_MS } = options
-  const { maxCharacters = MAX_WAITING_CHARACTERS } = options
+  const { now, soon, setReading, mayHandle = () => true } = options
+  const { sliceMs = SLICE_MS, sliceStarts = SLICE_STARTS } = options
+  const { sliceMessages = Number.POSITIVE_INFINITY } = options
+  const { maxWaiting = MAX_WAITING, maxCharacters = MAX_WAITING_CHARACTERS } = options
   let waiting: string[] = []
   let characters = 0
   let spentMs = 0
+  let handledInSlice = 0
   let started = 0
   let isScheduled = false
   let isReading = true
   let isStopped = false
+  let ended: (() => void) | undefined
 
-  const hasTime = () => spentMs < sliceMs && started < SLICE_STARTS && mayHandle()
+  const hasTime = () =>
+    spentMs < sliceMs && handledInSlice < sliceMessages && started < sliceStarts && mayHandle()
   const handle = (text: string) => {
     const from = now()
     if (options.handle(text) === true) started += 1
+    handledInSlice += 1
     spentMs += now() - from
   }
   const read = (next: boolean) => {
@@ -61,9 +76,15 @@ export const createPacedMessages = (options: PacedMessagesOptions): PacedMessage
     isScheduled = true
     soon(nextSlice)
   }
+  const finish = () => {
+    const done = ended
+    isStopped = true
+    done?.()
+  }
   const nextSlice = () => {
     isScheduled = false
     spentMs = 0
+    handledInSlice = 0
     started = 0
     let handled = 0
     while (!isStopped && handled < waiting.length && hasTime()) {
@@ -74,25 +95,33 @@ export const createPacedMessages = (options: PacedMessagesOptions): PacedMessage
     }
     waiting = waiting.slice(handled)
     if (isStopped) return
-    if (waiting.length === 0) read(true)
-    else if (mayHandle()) schedule()
+    if (waiting.length > 0) return mayHandle() ? schedule() : undefined
+    if (ended) return finish()
+    read(true)
   }
 
   return {
     push: (text) => {
-      if (isStopped) return
+      if (isStopped || ended) return
       schedule()
       if (waiting.length === 0 && hasTime()) return handle(text)
       waiting.push(text)
       characters += text.length
-      if (waiting.length > READ_AHEAD) read(false)
-      if (waiting.length <= MAX_WAITING && characters <= maxCharacters) return
+      if (waiting.length > READ_AHEAD || characters > READ_AHEAD_CHARACTERS) read(false)
+      if (waiting.length <= maxWaiting && characters <= maxCharacters) return
       isStopped = true
       waiting = []
       options.tooMany()
     },
     wake: () => {
       if (!isStopped && waiting.length > 0) schedule()
+    },
+    end: (done) => {
+      if (isStopped || waiting.length === 0) {
+        isStopped = true
+        return done()
+      }
+      ended = done
     },
     stop: () => {
       isStopped = true
