@@ -6,6 +6,7 @@ import type { Command } from "./cli/command.ts"
 import { unsupportedSystem } from "./cli/supported-system.ts"
 import { createLog, describeError, type Log } from "./lib/log.ts"
 import { commit, version } from "./lib/version.ts"
+import { visibleText } from "./lib/visible-text.ts"
 import type { CommandName } from "./settings/commands.ts"
 import { withSecrets, withSecretsFile } from "./settings/secret-sources.ts"
 import { printableSettings, readInvocation, type Settings } from "./settings/settings.ts"
@@ -86,6 +87,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 try {
   process.exit(await main())
 } catch (error) {
-  process.stderr.write(`sandpiper: ${describeError(error)}\n`)
+  // The message may quote what a sandbox has answered.
+  process.stderr.write(`sandpiper: ${visibleText(describeError(error))}\n`)
   process.exit(error instanceof SettingsError ? 2 : 1)
 }

@@ -7,7 +7,7 @@ import { toolOf } from "../hub/view/tool-words.ts"
 import { childOf, planItems } from "../hub/view/turns.ts"
 import { emptyView, type HubEvent as SessionEvent } from "../hub/view/view.ts"
 import type { MessagePart, MessageWithParts, ToolData } from "../wire/clients/conversation.ts"
-import { visibleText } from "./chat/visible-text.ts"
+import { visibleText } from "../lib/visible-text.ts"
 import type { HubEvent } from "./hub-client.ts"
 
 export interface ChatViewOptions {

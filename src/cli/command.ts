@@ -1,5 +1,6 @@
 /** What every command gets and returns, and helpers that several commands share. */
 import type { Log } from "../lib/log.ts"
+import { terminalText } from "../lib/visible-text.ts"
 import type { Arguments } from "../settings/arguments.ts"
 import type { Settings } from "../settings/settings.ts"
 
@@ -17,7 +18,9 @@ export type Command = (context: CommandContext) => Promise<number>
 /** Shutdown deadline, below the ten seconds after which a platform kills the process. */
 export const STOP_LIMIT_MS = 9500
 
-export const print = (text: string): void => void process.stdout.write(text)
+/** On a terminal nothing in the text can act on it: names and output of the agent's are in it. */
+export const print = (text: string): void =>
+  void process.stdout.write(process.stdout.isTTY === true ? terminalText(text) : text)
 
 /** Call it before any other work: as PID 1, a signal without a handler is ignored. */
 export const untilSignal = (): Promise<{ readonly code: number; readonly why: string }> =>

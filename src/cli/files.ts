@@ -51,6 +51,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   cat: async (client, { paths }) => {
     const [path] = exactly(paths, 1, "cat PATH")
     const response = await client.open("GET", `/v1/fs/file${queryOf({ path })}`)
+    if (process.stdout.isTTY === true) {
+      for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? [])
+        print(text)
+      return undefined
+    }
     for await (const bytes of response.body ?? []) await Bun.write(Bun.stdout, bytes)
     return undefined
   },

@@ -14,6 +14,7 @@ import type { MissingProgram } from "../runner/host/services.ts"
 import { removeAddress, writeAddress } from "../hub/hosts/bun/address.ts"
 import { demoProvider, hasClientModels, openHostTools, withHostConfig } from "./host-config.ts"
 import { nextSession, partsToOpen, sessionBefore } from "./place/next-session.ts"
+import { boxNameOf } from "./place/box-name.ts"
 import { chooseGatewayPort } from "./place/gateway-port.ts"
 import { openHistory } from "./chat/history-file.ts"
 import { announceReady } from "./announce-ready.ts"
@@ -93,7 +94,13 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
   if (endedSession !== undefined) {
     output.write(`Session ${endedSession} has ended. A new session starts: ${sessionId}\n`)
   }
-  const settings = { ...models.settings, jwtSecret, sessionId, gatewayPort: gatewayPort.port }
+  const settings = {
+    ...models.settings,
+    jwtSecret,
+    sessionId,
+    gatewayPort: gatewayPort.port,
+    sandboxOrigin: sandboxOriginOf(options.settings, sessionId),
+  }
   const state = await openStateParts({
     config: settings,
     log,
@@ -208,6 +215,15 @@ export const startLocalStack = async (options: LocalStackOptions): Promise<Local
     },
   }
 }
+
+/** The one that is set, or a name of this session's own. */
+const sandboxOriginOf = (
+  { given, sandboxOrigin, stateDir }: Settings,
+  session: string,
+): string | undefined =>
+  given.has("sandboxOrigin")
+    ? sandboxOrigin
+    : sandboxOrigin?.replace("--box.", `--${boxNameOf(stateDir, session)}.`)
 
 const NO_PAGE =
   "The page is off: set PAGE_ORIGIN and SANDBOX_ORIGIN both or neither, and build with `npm run build`.\n"

@@ -12,7 +12,7 @@ import {
   PERMISSION_HELP,
 } from "./chat/permission-answer.ts"
 import { createTerminalLine } from "./chat/terminal-line.ts"
-import { visibleText } from "./chat/visible-text.ts"
+import { visibleText } from "../lib/visible-text.ts"
 import { connectHub, type HubClient, type HubEvent } from "./hub-client.ts"
 
 export interface ChatOptions {

@@ -1,8 +1,9 @@
 /** Limits failed logins per peer with a token bucket. */
+import { peerOf } from "./network-peer.ts"
 
 export interface Attempts {
-  /** Counts a failure; true when the peer has exceeded the limit. */
-  readonly failed: (peer: string) => boolean
+  /** Counts a failure; true when the peer of this network address has exceeded the limit. */
+  readonly failed: (address: string) => boolean
   readonly total: () => number
   readonly peers: () => number
 }
@@ -22,8 +23,9 @@ export const createAttempts = (now: () => number): Attempts => {
   const allowances = new Map<string, Allowance>()
   let total = 0
   return {
-    failed: (peer) => {
+    failed: (address) => {
       total += 1
+      const peer = peerOf(address)
       const at = now()
       const known = allowances.get(peer) ?? { left: ALLOWED, at }
       const left = Math.min(ALLOWED, known.left + ((at - known.at) / 1000) * REFILL_PER_SECOND)

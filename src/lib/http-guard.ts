@@ -3,6 +3,7 @@
  * without a request, and a limit of unfinished bodies per network address. The reader of bodies has their deadline.
  */
 import type { Server } from "bun"
+import { peerOf } from "./network-peer.ts"
 
 type BunServer = Pick<Server<unknown>, "timeout" | "requestIP">
 
@@ -30,23 +31,23 @@ export const createHttpGuard = (): HttpGuard => {
     Request,
     { readonly original: Request; readonly address: string | undefined }
   >()
-  const take = (address: string): (() => void) | undefined => {
-    const count = unfinished.get(address) ?? 0
+  const take = (peer: string): (() => void) | undefined => {
+    const count = unfinished.get(peer) ?? 0
     if (count >= MOST_OPEN_BODIES) return undefined
-    unfinished.set(address, count + 1)
+    unfinished.set(peer, count + 1)
     let isOpen = true
     return () => {
       if (!isOpen) return
       isOpen = false
-      const left = (unfinished.get(address) ?? 1) - 1
-      if (left === 0) unfinished.delete(address)
-      else unfinished.set(address, left)
+      const left = (unfinished.get(peer) ?? 1) - 1
+      if (left === 0) unfinished.delete(peer)
+      else unfinished.set(peer, left)
     }
   }
   return {
     handle: async (server, request, run) => {
       const address = server.requestIP(request)?.address
-      const release = request.body ? take(address ?? "") : () => {}
+      const release = request.body ? take(peerOf(address ?? "")) : () => {}
       if (!release) return tooManyBodies()
       const guarded = request.body ? withBody(request, watch(request.body, release)) : request
       origins.set(guarded, { original: request, address })

@@ -1,5 +1,7 @@
 /** The only writer of logs: one JSON object per line, or readable lines on a terminal. Secrets are redacted here. */
 
+import { visibleText } from "./visible-text.ts"
+
 export type Level = "debug" | "info" | "warn" | "error"
 export type Fields = Readonly<Record<string, unknown>>
 
@@ -97,6 +99,8 @@ const renderPretty = (at: number, level: Level, event: string, fields: Fields): 
       ([key, value]) =>
         `${key}=${typeof value === "string" ? value : JSON.stringify(value, serializable)}`,
     )
+    // One line, whatever a sandbox has put into it.
+    .map((field) => visibleText(field).replaceAll("\n", "␊"))
   return [`${time} ${mark} ${event}`, ...rest].join("  ")
 }
 

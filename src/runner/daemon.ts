@@ -262,6 +262,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
         services: {
           ...services,
           isSetup: config.sessionKind === "setup",
+          root: config.workDir,
           workDir,
           owner: user,
           publicUrl,

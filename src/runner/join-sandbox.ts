@@ -100,6 +100,7 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
   const services = joinServices({
     config,
     db: machine,
+    root: config.workDir,
     workDir,
     environment: userEnvironment,
     user,

@@ -13,12 +13,12 @@ import { createRunCommand } from "./sandbox/run-command.ts"
 import type { Secrets } from "./sandbox/secrets.ts"
 import { type AppServices, createAppServices } from "./sandbox/services/app-services.ts"
 import { openServiceStore } from "./sandbox/services/service-store.ts"
+import type { WorkPlace } from "./sandbox/workspace-files.ts"
 
-export interface JoinServicesOptions {
+export interface JoinServicesOptions extends WorkPlace {
   readonly config: Pick<Settings, "stateDir" | "snapshotHasDeps">
   /** Of the machine part: another session that gets this disk has the same services and env files. */
   readonly db: Database
-  readonly workDir: string
   /** Of programs that run as the agent's user. */
   readonly environment: Readonly<Record<string, string>>
   readonly user: User | undefined
@@ -57,6 +57,7 @@ export const joinServices = (options: JoinServicesOptions): JoinedServices => {
     log,
   })
   const envFiles = createEnvFiles({
+    root: options.root,
     workDir,
     owner: user,
     secrets,

@@ -11,7 +11,7 @@ import {
   textOf,
 } from "../../src/cli/chat/line-editor-state.ts"
 import { createTerminalLine } from "../../src/cli/chat/terminal-line.ts"
-import { visibleText } from "../../src/cli/chat/visible-text.ts"
+import { visibleText } from "../../src/lib/visible-text.ts"
 import { createScreen } from "../kit/screen.ts"
 
 const ESC = "\u001B"

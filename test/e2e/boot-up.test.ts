@@ -86,13 +86,15 @@ afterAll(async () => {
 test("up in a terminal runs a working chat and prints links that open the services only with their token", async () => {
   await seen("Ready. The agent works in")
   expect(screen).toContain(sandbox.workDir)
-  const link = await seen(/http:\/\/box\.sandpiper\.localhost:\d+\/vscode\/\?token=[\w.-]+/)
+  const link = await seen(/http:\/\/box-\w+\.sandpiper\.localhost:\d+\/vscode\/\?token=[\w.-]+/)
   // ttyd is not installed: the terminal is the runner's own.
-  const terminal = await seen(/http:\/\/box\.sandpiper\.localhost:\d+\/terminal\/\?token=[\w.-]+/)
+  const terminal = await seen(
+    /http:\/\/box-\w+\.sandpiper\.localhost:\d+\/terminal\/\?token=[\w.-]+/,
+  )
   expect(screen).not.toContain("ttyd")
   const open = async (address: string) => {
     const { host } = new URL(address)
-    const answer = await fetch(address.replace("box.sandpiper.localhost", "127.0.0.1"), {
+    const answer = await fetch(address.replace(/box-\w+\.sandpiper\.localhost/, "127.0.0.1"), {
       headers: { host },
     })
     return { status: answer.status, text: await answer.text() }

@@ -43,6 +43,24 @@ export const storeContract = (
       await other.close()
     })
 
+    test("an error and an answer of a hostile sandbox are stored, with zeros and half a character in them", async () => {
+      for (const [index, text] of ["cut in \uD83D", "a \0 zero", "both \0 \uDE00"].entries()) {
+        const id = `odd-${index}`
+        await store.add(session(id), newLife, 0)
+        await store.change(id, 1, (row) => ({
+          ...same(row),
+          life: { ...row.life, lastError: text },
+        }))
+        const words = text.split(" ")[0] ?? ""
+        expect((await other.find(id))?.life.lastError).toStartWith(words)
+        // A query that looks into every life.
+        expect((await other.present()).map((row) => row.id)).toContain(id)
+      }
+      expect(await store.remember("user:a", "odd", "d", 5)).toEqual({ is: "new" })
+      await store.settle("user:a", "odd", 200, "a \0 zero", true)
+      expect(await other.remember("user:a", "odd", "d", 6)).toMatchObject({ is: "known" })
+    })
+
     test("a request's key has one first request, and its answer is kept for a day", async () => {
       const at = 1_000_000_000
       const asked = await Promise.all(

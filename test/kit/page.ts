@@ -32,6 +32,8 @@ export const startPage = async (
     model,
     furnish = async () => {},
     directory,
+    port = freePort(),
+    browser: given,
   }: {
     /** Replies instead of the demo model. */
     readonly model?: ScriptedModel
@@ -39,6 +41,9 @@ export const startPage = async (
     readonly furnish?: (sandbox: Sandbox) => Promise<unknown>
     /** An existing directory to work in, instead of one of the sandbox. */
     readonly directory?: string
+    readonly port?: number
+    /** Not closed with the stage, instead of one of its own. */
+    readonly browser?: Browser
   } = {},
 ): Promise<PageStage> => {
   const binary = requireBinary()
@@ -46,7 +51,6 @@ export const startPage = async (
   const sandbox = { ...created, workDir: directory ?? created.workDir }
   await furnish(sandbox)
   const { PATH = "", HOME = "", OPENCODE_BIN = "", WHISPER_MODELS } = sandbox.environment
-  const port = freePort()
   const env = {
     PATH,
     HOME,
@@ -59,7 +63,10 @@ export const startPage = async (
     ...extra,
   }
   const start = (sign: string) => startUp([binary, "up"], sandbox.workDir, env, sign)
-  const [first, browser] = await Promise.all([start("Ready. The agent works in"), launchBrowser()])
+  const [first, browser] = await Promise.all([
+    start("Ready. The agent works in"),
+    given ?? launchBrowser(),
+  ])
   let up = first
   const link = () => {
     const printed = Bun.spawnSync([binary, "link"], { cwd: sandbox.workDir, env })
@@ -82,7 +89,7 @@ export const startPage = async (
       up = await start("Starting the agent")
     },
     stop: async () => {
-      await browser.close()
+      if (given === undefined) await browser.close()
       // A killed runner leaves OpenCode and the key broker to the next one; a stopped one ends them.
       up.kill("SIGTERM")
       await up.exited

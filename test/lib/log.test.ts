@@ -56,6 +56,17 @@ describe("a log line", () => {
     log.warn("link.down", { why: "closed", retryInMs: 1000 })
     expect(lines[0]).toBe("00:00:00.000 ! link.down  why=closed  retryInMs=1000")
   })
+
+  test("a value in the pretty format can neither act on the terminal nor begin another line", () => {
+    const { log, lines } = recording({ format: "pretty" })
+    log.warn("agent.failed", {
+      why: "\u001B]0;title\u0007\n00:00:00.000 ! forged",
+      list: ["\u009B2J"],
+    })
+    expect(lines[0]).toBe(
+      '00:00:00.000 ! agent.failed  why=␛]0;title␇␊00:00:00.000 ! forged  list=["\\x9b2J"]',
+    )
+  })
 })
 
 describe("secrets in the log", () => {

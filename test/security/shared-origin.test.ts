@@ -138,3 +138,39 @@ test("the settings keep the shared origin off and refuse an origin without a pla
     expect(() => read({ SANDBOX_ORIGIN: wrong })).toThrow("SANDBOX_ORIGIN")
   }
 })
+
+/** What a program of the agent answers that has taken the port of a server of the agent's user. */
+const startHostileServer = () =>
+  Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => {
+      const headers = new Headers({
+        "content-type": "text/html",
+        "service-worker-allowed": "/",
+        "clear-site-data": '"cookies", "storage"',
+      })
+      headers.append("set-cookie", "planted=1; Path=/")
+      headers.append("set-cookie", "gateway_session=1; Path=/")
+      return new Response("<script>1</script>", { headers })
+    },
+  })
+
+test.each(["/api/git/repos", "/opencode/session"])(
+  "a program in the place of the server behind %s gets an opaque origin, and clears, plants and widens nothing of the gateway's",
+  async (path) => {
+    const hostile = startHostileServer()
+    const { get } = await start({
+      v1Server: async () => ({ port: hostile.port ?? 0, token: "t" }),
+      opencodePort: () => hostile.port,
+    })
+    const { headers, status } = await get(path)
+    await hostile.stop(true)
+    expect(status).toBe(200)
+    expect(headers.get("content-security-policy")).toMatch(SANDBOX)
+    expect(headers.get("clear-site-data")).toBeNull()
+    expect(headers.get("service-worker-allowed") ?? "none").not.toBe("/")
+    for (const cookie of headers.getSetCookie()) expect(cookie).not.toMatch(/; *path=\/(?:;|$)/i)
+    expect(headers.getSetCookie().join()).not.toContain("gateway_session=1")
+  },
+)

@@ -1,6 +1,6 @@
 /** What a person types to a permission request of the agent. */
 import type { PermissionReply } from "../../wire/permission.ts"
-import { visibleText } from "./visible-text.ts"
+import { visibleText } from "../../lib/visible-text.ts"
 
 const answers: Readonly<Record<string, PermissionReply>> = {
   y: "once",

@@ -2,7 +2,7 @@
 import type { Readable, Writable } from "node:stream"
 import { createKeyReader } from "./keys.ts"
 import { type Editor, emptyEditor, step, textOf } from "./line-editor-state.ts"
-import { visibleText } from "./visible-text.ts"
+import { visibleText } from "../../lib/visible-text.ts"
 
 export interface TerminalLineOptions {
   readonly input: Readable & { readonly setRawMode?: (raw: boolean) => unknown }

@@ -4,8 +4,15 @@ import { z } from "zod"
 const id = z
   .string()
   .regex(/^[A-Za-z0-9._:-]{1,128}$/, "expected 1 to 128 letters, digits or . _ : -")
+/** A name that the caller has given to something. PostgreSQL does not take every control character. */
+const name = (longest: number) =>
+  z
+    .string()
+    .min(1)
+    .max(longest)
+    .regex(/^\P{Cc}*$/u, "must not contain control characters")
 const message = z.string().min(1).max(1_000_000)
-const messageId = z.string().min(1).max(200)
+const messageId = name(200)
 const variables = z.record(z.string(), z.string())
 
 /** Below the time that a call to a gateway may take. */
@@ -14,7 +21,7 @@ const waitSeconds = z.number().int().min(0).max(110).default(60)
 export const bodies = {
   "prepare-invoke": z.object({
     expertIdentifier: z.string().nullish(),
-    chatSessionId: z.string().min(1).max(200),
+    chatSessionId: name(200),
     /** Accepted for callers that have projects. There are none here: it changes nothing and is not stored. */
     projectId: z.string().max(200).nullish(),
   }),
@@ -43,7 +50,7 @@ export const bodies = {
   "thread-prompt": z.object({ message, messageId: messageId.optional() }),
   "create-session": z.object({
     sessionId: id,
-    userId: z.string().min(1).max(200),
+    userId: name(200),
     /** Accepted for callers that name workspaces: the volume is named by the session. */
     workspace: z.string().max(200).optional(),
     imageType: z.literal("base").optional(),
@@ -62,10 +69,10 @@ export const bodies = {
     waitSeconds,
   }),
   "restart-dev-server": z.strictObject({ waitSeconds }),
-  sandboxId: z.object({ sandboxId: z.string().min(1).max(300) }),
+  sandboxId: z.object({ sandboxId: name(300) }),
   "delete-workspace": z.object({ sessionId: id }),
 } as const
 
 export const restoreBody = bodies["create-session"].extend({
-  snapshotImageId: z.string().min(1).max(300),
+  snapshotImageId: name(300),
 })

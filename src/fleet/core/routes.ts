@@ -233,9 +233,11 @@ export interface MatchedRoute {
 
 const names = Object.keys(fleetRoutes) as readonly RouteName[]
 
+/** No name of ours has control characters, and PostgreSQL does not take all of them. */
 const decode = (segment: string): string | undefined => {
   try {
-    return decodeURIComponent(segment)
+    const text = decodeURIComponent(segment)
+    return /\p{Cc}/u.test(text) ? undefined : text
   } catch {
     return undefined
   }

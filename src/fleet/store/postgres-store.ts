@@ -20,6 +20,7 @@ import {
   changed,
   KEEP_ANSWER_MS,
   KEEP_COUNTS_MS,
+  lifeText,
   LOST_CALL_MS,
   POLL_MS,
   readCall,
@@ -72,7 +73,7 @@ export const openPostgresStore = async (
     const inserted = (await on`INSERT INTO sandbox_sessions
         (id, tenant, thread_key, provider, environment, life, ref, rev, created_at, updated_at, kind, pool_key)
       VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
-        ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, ${life.ref ?? null}, 0, ${at}, ${at},
+        ${JSON.stringify(session.environment)}, ${lifeText(life)}, ${life.ref ?? null}, 0, ${at}, ${at},
         ${session.kind ?? "hub"}, ${session.poolKey ?? null})
       ON CONFLICT DO NOTHING RETURNING id`) as unknown[]
     const stored =
@@ -208,7 +209,7 @@ export const openPostgresStore = async (
         const change = session && decide(session)
         if (!change) return session
         const written =
-          (await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)},
+          (await transaction`UPDATE sandbox_sessions SET life = ${lifeText(change.life)},
             ref = ${change.life.ref ?? null}, rev = rev + 1,
             caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
             due_at = ${change.dueAt ?? null}, admitted = admitted * ${Number(keepsAdmission(change.life))}::int,
@@ -250,8 +251,10 @@ export const openPostgresStore = async (
         return rows.length === 0 ? { is: "running" } : readCall(rows[0], digest)
       }),
     settle: async (tenant, key, status, body, keep) => {
+      // An answer of a sandbox is any text.
+      const text = body.replaceAll("\0", "\uFFFD")
       if (keep)
-        await sql`UPDATE idempotency SET status = ${status}, body = ${body} WHERE tenant = ${tenant} AND key = ${key}`
+        await sql`UPDATE idempotency SET status = ${status}, body = ${text} WHERE tenant = ${tenant} AND key = ${key}`
       else await sql`DELETE FROM idempotency WHERE tenant = ${tenant} AND key = ${key}`
     },
     admit: ({ id, tenant }, number, decide) =>

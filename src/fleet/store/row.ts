@@ -1,7 +1,7 @@
 /** The row of a session, as both databases return it. */
 import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
-import { lifeSchema } from "../core/life.ts"
+import { type Life, lifeSchema } from "../core/life.ts"
 import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
 import { keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
@@ -135,6 +135,15 @@ export const readRecord = (row: unknown): SandboxRecord => {
     costPerHour: read.cost_per_hour ?? undefined,
   }
 }
+
+/**
+ * A life as both databases store it. PostgreSQL refuses JSON with a zero or with half a character, which an error of a sandbox
+ * may contain or may have been cut to.
+ */
+export const lifeText = (life: Life): string =>
+  JSON.stringify(life, (_key, value: unknown) =>
+    typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\uFFFD") : value,
+  )
 
 const phaseRow = z.object({ provider: z.string(), phase: z.string(), count: z.coerce.number() })
 

@@ -57,6 +57,12 @@ interface HookRefusal {
   readonly problem: string
 }
 
+/** What a webhook that does not exist is answered. */
+export const noTrigger = (id: string): HookRefusal => ({
+  status: 404,
+  problem: `there is no enabled webhook trigger ${id}: check the path, or enable the trigger`,
+})
+
 const senderOf = (trigger: string) => `hook ${trigger}`
 
 export const createTriggers = (
@@ -79,11 +85,7 @@ export const createTriggers = (
       "SELECT * FROM triggers WHERE id = ? AND type = 'webhook' AND enabled = 1",
       id,
     )
-    if (!row)
-      return {
-        status: 404,
-        problem: `there is no enabled webhook trigger ${id}: check the path, or enable the trigger`,
-      }
+    if (!row) return noTrigger(id)
     if (!isSecretOf(context.digest, row.id, row.config, secret))
       return {
         status: 401,

@@ -1,9 +1,10 @@
 /** Clones the session's repositories. An existing clone is never changed in a way that could lose work. */
-import { readdir, rename, rm, rmdir, stat } from "node:fs/promises"
-import { join } from "node:path"
+import { lstat, readdir, realpath, rename, rmdir, stat } from "node:fs/promises"
+import { basename, dirname, join } from "node:path"
 import { type CommandResult, runCommand } from "../../lib/run-command.ts"
 import { repositoryName, withoutCredentials } from "../../lib/git-url.ts"
 import type { Log } from "../../lib/log.ts"
+import { type HeldDirectory, holdBelow, UntrustedFile } from "../../lib/untrusted-files.ts"
 import type { GitConfigInput } from "./git-config.ts"
 import { writeGitConfigFile } from "./git-config-file.ts"
 import type { Repository } from "./repository-rules.ts"
@@ -24,6 +25,7 @@ class GitError extends Error {
 const CLONE_LIMIT_MS = 15 * 60_000
 const FETCH_LIMIT_MS = 60_000
 const PULL_LIMIT_MS = 20_000
+const REMOVE_LIMIT_MS = 60_000
 
 /** A home directory, and the user that owns it if it is not the runner's own. */
 export interface Home {
@@ -87,7 +89,7 @@ const clone = async (directory: string, repository: Repository, options: Prepare
     !(await hasBranch(url, wanted, options))
   const branch = isNewBranch ? undefined : wanted
   const draft = `${directory}.cloning`
-  await rm(draft, { recursive: true, force: true })
+  await removeDraft(draft, options)
   const args = ["clone", "--progress", "--no-recurse-submodules"]
   if (branch !== undefined) args.push("--branch", branch)
   if (depth !== undefined) args.push("--depth", String(depth))
@@ -100,22 +102,47 @@ const clone = async (directory: string, repository: Repository, options: Prepare
     if (isNewBranch) await git(["-C", draft, "checkout", "--quiet", "-b", wanted], options)
     await moveInto(directory, draft)
   } catch (error) {
-    await rm(draft, { recursive: true, force: true })
+    await removeDraft(draft, options)
     throw error
   }
 }
 
+/** As the agent's user, who can put links into the draft at any moment. */
+const removeDraft = async (draft: string, { environment, user }: GitOptions): Promise<void> => {
+  const env = { PATH: environment["PATH"] }
+  await runCommand("rm", ["-rf", "--", draft], { env, timeoutMs: REMOVE_LIMIT_MS, user })
+}
+
 /**
  * An empty directory stays the same one: programs that run in it would otherwise be in a deleted one. The part that has
- * everything comes first, so that a crash in between loses nothing.
+ * everything comes first, so that a crash in between loses nothing. The directories are held: the agent can swap each of them
+ * for a link at any moment, and this program may be root.
  */
 const moveInto = async (directory: string, draft: string): Promise<void> => {
-  if (!(await exists(directory))) return rename(draft, directory)
-  // While the clone ran somebody may have begun to work there.
-  if (!(await isFree(directory))) throw new GitError(`${directory} is not empty any more`)
-  const rest = (await readdir(draft)).filter((name) => name !== ".git")
-  for (const name of [".git", ...rest]) await rename(join(draft, name), join(directory, name))
-  await rmdir(draft)
+  const parent = await holdBelow(await realpath(dirname(directory)), [])
+  const held = [parent]
+  const hold = async (path: string): Promise<HeldDirectory> => {
+    const found = await parent.existing(basename(path))
+    held.push(found)
+    return found
+  }
+  try {
+    const isThere = await lstat(parent.entry(basename(directory))).catch(() => undefined)
+    if (!isThere)
+      return await rename(parent.entry(basename(draft)), parent.entry(basename(directory)))
+    const [from, to] = [await hold(draft), await hold(directory)]
+    // While the clone ran somebody may have begun to work there.
+    if ((await readdir(to.self)).length > 0)
+      throw new GitError(`${directory} is not empty any more`)
+    const rest = (await readdir(from.self)).filter((name) => name !== ".git")
+    for (const name of [".git", ...rest]) await rename(from.entry(name), to.entry(name))
+    await rmdir(parent.entry(basename(draft)))
+  } catch (error) {
+    if (!(error instanceof UntrustedFile)) throw error
+    throw new GitError(`${directory} was swapped for something else`, { cause: error })
+  } finally {
+    for (const one of held) await one.close()
+  }
 }
 
 const hasBranch = async (url: string, branch: string, options: GitOptions): Promise<boolean> => {
@@ -207,11 +234,12 @@ const failureText = (
 }
 
 /** True for a directory that does not exist or is empty; the platform may have created it. */
-const isFree = (directory: string): Promise<boolean> =>
-  readdir(directory).then(
-    (names) => names.length === 0,
-    () => true,
-  )
+const isFree = async (directory: string): Promise<boolean> => {
+  const found = await lstat(directory).catch(() => undefined)
+  // A link leads to a directory that may not be the agent's.
+  if (found && !found.isDirectory()) return false
+  return (await readdir(directory).catch(() => [])).length === 0
+}
 
 const exists = (path: string): Promise<boolean> =>
   stat(path).then(

@@ -96,7 +96,7 @@ export const createSecrets = ({
       const references = template.match(provider.references) ?? []
       const values = await resolve(references)
       const text = template.replace(provider.references, (reference) => values.get(reference) ?? "")
-      await writeSecretFile(workDir, outputPath, text, owner)
+      await writeSecretFile({ workDir }, outputPath, text, owner)
       return { count: values.size }
     },
     run: ({ command, env, cwd, timeoutMs = RUN_MS }) =>

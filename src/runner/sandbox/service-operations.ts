@@ -9,12 +9,11 @@ import { asApiErrors } from "./secret-operations.ts"
 import { type AppServices, FREE_PORT, type ServiceView } from "./services/app-services.ts"
 import { planWebsite, staticTemplate } from "./services/website.ts"
 import { pathOf, type Tunnels } from "./tunnels.ts"
-import { insideWorkspace, type Owner, writeNewFile } from "./workspace-files.ts"
+import { type Owner, withFolder, type WorkPlace, writeNewFile } from "./workspace-files.ts"
 
-export interface ServiceOperationPorts {
+export interface ServiceOperationPorts extends WorkPlace {
   readonly services: AppServices
   readonly tunnels: Tunnels
-  readonly workDir: string
   readonly owner: Owner | undefined
   /** The address of the gateway as clients see it. */
   readonly publicUrl: () => string | undefined
@@ -98,25 +97,23 @@ const viewOf = (services: AppServices, name: string) => {
 
 const noService = (name: string) => new ApiError(404, "not-found", `there is no service ${name}`)
 
-const readFolder = async ({ workDir, owner }: ServiceOperationPorts, directory: string) => {
-  const folder = await insideWorkspace(workDir, directory)
-  const entries = await readdir(folder).catch(() => {
-    throw new ApiError(400, "bad-input", `directory: ${directory} is not a folder`)
+const readFolder = (ports: ServiceOperationPorts, directory: string) =>
+  withFolder(ports, directory, async (folder) => {
+    const entries = await readdir(folder.self)
+    if (!entries.includes("package.json")) return { entries, manifest: undefined }
+    const limits = { maxBytes: MANIFEST_BYTES, reader: ports.owner }
+    const bytes = await readRegularFile(folder.entry("package.json"), limits)
+    try {
+      const manifest: unknown = JSON.parse(bytes.toString("utf8"))
+      return { entries, manifest }
+    } catch {
+      throw new ApiError(400, "bad-input", `directory: package.json is not valid JSON`)
+    }
   })
-  if (!entries.includes("package.json")) return { entries, manifest: undefined }
-  const limits = { maxBytes: MANIFEST_BYTES, reader: owner }
-  const bytes = await readRegularFile(join(folder, "package.json"), limits)
-  try {
-    const manifest: unknown = JSON.parse(bytes.toString("utf8"))
-    return { entries, manifest }
-  } catch {
-    throw new ApiError(400, "bad-input", `directory: package.json is not valid JSON`)
-  }
-}
 
 /** Creates the files of the template. A folder with a file of one of these names is refused. */
-const writeTemplate = async ({ workDir, owner }: ServiceOperationPorts, directory: string) => {
+const writeTemplate = async (ports: ServiceOperationPorts, directory: string) => {
   for (const [name, text] of Object.entries(staticTemplate)) {
-    await writeNewFile(workDir, join(directory, name), text, owner)
+    await writeNewFile(ports, join(directory, name), text, ports.owner)
   }
 }

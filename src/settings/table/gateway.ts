@@ -39,7 +39,7 @@ export const gatewaySettings = {
   sandboxOrigin: {
     env: "SANDBOX_ORIGIN",
     reaches: [],
-    doc: "origin of tunnels, with * for the tunnel's name: pages below /t/<name>/ are redirected to it",
+    doc: "origin of tunnels, with * for the tunnel's name: pages below /t/<name>/ are redirected to it (default of `up`: another name below sandpiper.localhost for each session)",
     schema: z
       .string()
       .regex(/^https?:\/\/\*--[a-z0-9][a-z0-9.-]*(?::\d{1,5})?$/i, {

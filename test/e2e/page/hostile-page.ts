@@ -179,13 +179,13 @@ export const testHostilePage = (ground: () => Ground): void => {
 
     // The person uses a terminal, so there is one to drive.
     await page.goto(`${stage.origin}/c/local/web:hostile?panel=terminal`)
-    const box = stage.origin.replace("//", "//box.")
-    const frameAt = async (start: string): Promise<Frame> => {
-      const find = () => page.frames().find((one) => one.url().startsWith(start))
-      await eventually(`a frame at ${start}`, () => find() !== undefined)
+    const frameWith = async (part: string): Promise<Frame> => {
+      const find = () => page.frames().find((one) => one.url().includes(part))
+      await eventually(`a frame with ${part}`, () => find() !== undefined)
       return find() ?? page.mainFrame()
     }
-    const terminal = await frameAt(`${box}/terminal/`)
+    const terminal = await frameWith("/terminal/")
+    const box = new URL(terminal.url()).origin
     await eventually("the terminal is open", () => /#\w/.test(terminal.url()))
     const snapshot = await page.evaluate<{ interactions: { id: string; kind: string }[] }>(
       `fetch("/hub/sessions/local", { headers: { "x-sandpiper-key": localStorage.getItem("key") } })
@@ -209,8 +209,8 @@ export const testHostilePage = (ground: () => Ground): void => {
 
     // In the preview, and in a tab of its own.
     await page.goto(`${stage.origin}/c/local/web:hostile?panel=preview`)
-    const evil = stage.origin.replace("//", "//evil--box.")
-    expect(await resultsOf(await frameAt(evil))).toMatchObject(REFUSED)
+    const evil = box.replace("//", "//evil--")
+    expect(await resultsOf(await frameWith(evil))).toMatchObject(REFUSED)
     const link = await page.evaluate<{ url: string }>(
       `fetch("/hub/sessions/local/links", {
         method: "POST",
@@ -235,7 +235,7 @@ export const testHostilePage = (ground: () => Ground): void => {
 
     // Without the wall: the same function in the page's own origin and in the terminal's gets in, so the attempts are real.
     await page.goto(`${stage.origin}/c/local/web:hostile?panel=terminal`)
-    const near = await frameAt(`${box}/terminal/`)
+    const near = await frameWith(`${box}/terminal/`)
     expect(await near.evaluate<Results>(`(${ATTACK})(${JSON.stringify(aim.now)})`)).toMatchObject({
       storage: "refused",
       approve: "refused",

@@ -75,6 +75,8 @@ test("if one file or one secret is invalid, no file is written and the earlier o
     [{ path: "good.env", variables: {} }, "named twice"],
     [{ path: "b.env", variables: { A: "op://v/none/x" } }, "there is no secret op://v/none/x"],
     [{ path: "b.env", variables: { A: "a\0b" } }, "zero byte"],
+    [{ path: "b.env\n*", variables: {} }, "control characters"],
+    [{ path: `${"b".repeat(300)}.env`, variables: {} }, "too long for the name of a file"],
   ] as const) {
     const good = { path: "good.env", variables: { A: "op://v/db/url" } }
     const refused = await envFiles.apply([good, bad]).catch((error: Error) => error.message)
@@ -94,6 +96,23 @@ test("files that are hidden for a snapshot come back, and scrubbed ones do not",
   expect(await envFiles.scrub()).toEqual([".env"])
   await envFiles.applyAgain()
   expect(await Bun.file(path(".env")).exists()).toBe(false)
+})
+
+test("a secret that was written before a later file could not be is removed before a snapshot", async () => {
+  const { envFiles, path } = create()
+  await envFiles.apply([{ path: "earlier.env", variables: { A: "1" } }])
+  await mkdir(path("folder"))
+  const refused = await envFiles
+    .apply([
+      { path: ".env", variables: { A: "op://v/db/url" } },
+      { path: "folder", variables: { B: "2" } },
+    ])
+    .catch((error: Error) => error.message)
+  expect(refused).toBe("outputPath: folder cannot be written")
+  expect(await readFile(path(".env"), "utf8")).toContain("postgres://")
+  expect((await envFiles.hide()).toSorted()).toEqual([".env", "earlier.env"])
+  expect(await Bun.file(path(".env")).exists()).toBe(false)
+  expect(await Bun.file(path("earlier.env")).exists()).toBe(false)
 })
 
 test("a second list of files removes those that are no longer named", async () => {

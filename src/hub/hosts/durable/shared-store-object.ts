@@ -12,7 +12,7 @@ import { one, type Sql } from "../../session/ports.ts"
 import { addressOf, countedInDirectory } from "./environment.ts"
 import { HOOK_REFUSALS, limitResponse } from "../../access/wrong-secrets.ts"
 import { durableGit } from "./git.ts"
-import { durableSql } from "./sql.ts"
+import { durableSql, hasTable } from "./sql.ts"
 import type { DurableEnvironment, DurableState } from "./runtime-types.ts"
 import { type SharedStore as Store, createSharedStore } from "../../shared-store/shared-store.ts"
 import { type EffectReceiver, sessionDeliveries } from "../../shared-store/session-deliveries.ts"
@@ -27,16 +27,29 @@ export const storeOfTrigger = (trigger: string): string =>
   trigger.includes(".") ? trigger.slice(0, trigger.indexOf(".")) : ""
 
 export class SharedStore {
-  readonly #store: Store
+  readonly #state: DurableState
   readonly #sql: Sql
   readonly #environment: DurableEnvironment
+  #opened: Store | undefined
 
   constructor(state: DurableState, environment: DurableEnvironment) {
+    this.#state = state
     this.#environment = environment
     this.#sql = durableSql(state)
+    // An object exists as soon as its name is used, and anybody can use one in the URL of a hook: only a call of another object
+    // makes the tables.
+    if (hasTable(state, "triggers")) this.#store().start()
+  }
+
+  #store(): Store {
+    return (this.#opened ??= this.#open())
+  }
+
+  #open(): Store {
+    const [state, environment] = [this.#state, this.#environment]
     this.#sql.run("CREATE TABLE IF NOT EXISTS store_name (name TEXT PRIMARY KEY)")
     this.#sql.run("CREATE TABLE IF NOT EXISTS store_owner (owner TEXT PRIMARY KEY)")
-    this.#store = createSharedStore({
+    return createSharedStore({
       sql: this.#sql,
       tools: {
         now: () => Date.now(),
@@ -63,7 +76,6 @@ export class SharedStore {
       ),
       report: consoleReport(() => undefined),
     })
-    this.#store.start()
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -72,36 +84,36 @@ export class SharedStore {
       return limitResponse(
         countedInDirectory(this.#environment),
         addressOf(request),
-        await takeHook(this.#store, route.trigger, request),
+        await takeHook(this.#opened, route.trigger, request),
         HOOK_REFUSALS,
       )
     const response = await handleCall(request, {
       // `null`: the request needs more than the tables, the caller handles it.
       answer: (store: string, session: string, frame: RequestFrame, reader: MailReader) => {
         this.#setName(store)
-        return this.#store.answer(session, frame, reader) ?? null
+        return this.#store().answer(session, frame, reader) ?? null
       },
-      listPersonas: () => this.#store.personas.list(),
-      putPersona: (persona: PersonaText) => this.#store.personas.put(persona),
-      removePersona: (slug: string) => this.#store.personas.remove(slug),
+      listPersonas: () => this.#store().personas.list(),
+      putPersona: (persona: PersonaText) => this.#store().personas.put(persona),
+      removePersona: (slug: string) => this.#store().personas.remove(slug),
       retryGit: (owner: Owner, ...change: Parameters<Store["retryGit"]>) => {
         this.#setName(storeNameOf(owner))
         this.#sql.run("INSERT OR IGNORE INTO store_owner (owner) VALUES (?)", owner)
-        this.#store.retryGit(...change)
+        this.#store().retryGit(...change)
       },
       setHandle: (store: string, handle: string, session: string) => {
         this.#setName(store)
-        this.#store.setHandle(handle, session)
+        this.#store().setHandle(handle, session)
       },
-      executed: (...report: Parameters<Store["executed"]>) => this.#store.executed(...report),
+      executed: (...report: Parameters<Store["executed"]>) => this.#store().executed(...report),
       decide: (session: string, decision: ExecutionDecision) =>
-        this.#store.decide(session, decision),
+        this.#store().decide(session, decision),
     })
     return response ?? new Response("no such route", { status: 404 })
   }
 
   alarm(): void {
-    this.#store.alarm()
+    this.#store().alarm()
   }
 
   /** Stored by the first change of a pull request that has to be tried again: its token is the owner's. */
@@ -110,7 +122,9 @@ export class SharedStore {
     return parseOwner(row?.owner ?? "") ?? LOCAL_OWNER
   }
 
+  /** Also makes the tables. */
   #setName(store: string): void {
+    this.#store()
     this.#sql.run("INSERT OR IGNORE INTO store_name (name) VALUES (?)", store)
   }
 

@@ -103,7 +103,10 @@ export const requestForBackend = (head: RequestHead, request: ForwardedRequest):
 export interface ForwardedResponse {
   readonly port: number
   readonly prefix: string
-  /** The agent decides about the content: a page of it gets an opaque origin. */
+  /**
+   * The agent decides about the content, or can put another program in the backend's place, and other services have the same
+   * origin: a page of it gets an opaque one.
+   */
   readonly isolated: boolean
   /** Origins of pages that may show the backend in a frame, besides the backend's own; any page if there are none. */
   readonly framedBy?: readonly string[] | undefined
@@ -124,6 +127,7 @@ export const responseForClient = (
   after: AfterResponse,
 ): string => {
   const named = namedByConnection(head.headers)
+  const isEverywhere = response.isolated && response.prefix === ""
   let text = `HTTP/1.1 ${head.status} ${head.reason}\r\n`
   for (const { name, key, value } of head.headers) {
     const kind = kinds.get(key)
@@ -131,6 +135,8 @@ export const responseForClient = (
     // If `Connection` names a framing header, removing it would hide the length of the body from the client.
     if (named !== undefined && named.includes(key) && kind !== "framing") continue
     if (response.socketProtocol !== undefined && key === "sec-websocket-protocol") continue
+    // Its paths are not below one prefix: what would count for all of the origin is left out.
+    if (isEverywhere && kind !== undefined && FOR_THE_ORIGIN.has(kind)) continue
     if (kind === "set-cookie") {
       if (!isOwnSetCookie(value)) text += `${name}: ${withPathUnder(response.prefix, value)}\r\n`
     } else if (kind === "worker-scope" && response.prefix !== "") {
@@ -155,6 +161,8 @@ export const responseForClient = (
   else if (after === "close") text += "Connection: close\r\n"
   return `${text}\r\n`
 }
+
+const FOR_THE_ORIGIN: ReadonlySet<Kind> = new Set(["set-cookie", "worker-scope", "clear"])
 
 const namedByConnection = (headers: readonly Header[]): readonly string[] | undefined => {
   let named: string[] | undefined

@@ -2,6 +2,7 @@
 import type { Socket } from "bun"
 import type { Clock } from "../../../lib/clock.ts"
 import { listenOnLoopback } from "../../../lib/loopback-listeners.ts"
+import { peerOf } from "../../../lib/network-peer.ts"
 import { type Connection, createConnection } from "./connection.ts"
 import type { HttpExchange } from "./http-exchange.ts"
 import { renderResponse } from "../http/response.ts"
@@ -64,7 +65,7 @@ export const startServer = (options: ServerOptions): Server => {
     data: { connection: undefined, peer: "" },
     socket: {
       open: (socket) => {
-        const { remoteAddress: peer } = socket
+        const peer = peerOf(socket.remoteAddress)
         const room = findRoom(peer)
         if (room === "none") {
           socket.write(FULL)

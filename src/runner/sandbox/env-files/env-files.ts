@@ -5,11 +5,10 @@ import type { RunCommand } from "../run-command.ts"
 import { noMask } from "../secret-mask.ts"
 import type { Secrets } from "../secrets.ts"
 import { SecretsError } from "../secrets-error.ts"
-import { checkInside, type Owner, writeSecretFile } from "../workspace-files.ts"
+import { checkInside, type Owner, type WorkPlace, writeSecretFile } from "../workspace-files.ts"
 import { contentOf, type EnvFile, excludeLine, problemOf, referencesIn } from "./plan.ts"
 
-export interface EnvFilesOptions {
-  readonly workDir: string
+export interface EnvFilesOptions extends WorkPlace {
   readonly owner: Owner | undefined
   /** Undefined where the sandbox has no source of secrets. */
   readonly secrets: Secrets | undefined
@@ -44,7 +43,7 @@ line="$1"; [ -n "$top" ] && line="/$top\${1#/}"
 grep -qxF -- "$line" "$file" 2>/dev/null || printf '%s\\n' "$line" >> "$file"`
 
 export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
-  const { workDir, owner, secrets, runCommand, memory, log } = options
+  const { owner, secrets, runCommand, memory, log } = options
 
   const remembered = (): readonly EnvFile[] => JSON.parse(memory.read() ?? "[]")
 
@@ -55,13 +54,23 @@ export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
       : secrets.resolve(references)
   }
 
-  const write = async (files: readonly EnvFile[]): Promise<void> => {
+  /** `onDisk` is told how many of the files may be on the disk: before each one is written, and when one could not be. */
+  const write = async (
+    files: readonly EnvFile[],
+    onDisk: (count: number) => void = () => {},
+  ): Promise<void> => {
     const problem = problemOf(files)
     if (problem !== undefined) throw new SecretsError("bad-input", `files: ${problem}`)
-    for (const { path } of files) await checkInside(workDir, path)
+    for (const { path } of files) await checkInside(options, path)
     const values = await valuesOf(files)
-    for (const file of files) {
-      await writeSecretFile(workDir, file.path, contentOf(file, values), owner)
+    for (const [index, file] of files.entries()) {
+      onDisk(index + 1)
+      try {
+        await writeSecretFile(options, file.path, contentOf(file, values), owner)
+      } catch (error) {
+        onDisk(index)
+        throw error
+      }
       await exclude(file.path)
     }
   }
@@ -101,7 +110,12 @@ export const createEnvFiles = (options: EnvFilesOptions): EnvFiles => {
   return {
     apply: async (files) => {
       const before = remembered()
-      await write(files)
+      // Known before it is there: what no one knows of is not removed before a snapshot.
+      await write(files, (count) => {
+        const now = files.slice(0, count)
+        const others = before.filter(({ path }) => !now.some((one) => one.path === path))
+        memory.write(JSON.stringify([...others, ...now]))
+      })
       const kept = new Set(files.map(({ path }) => path))
       await remove(before.filter(({ path }) => !kept.has(path)))
       memory.write(JSON.stringify(files))

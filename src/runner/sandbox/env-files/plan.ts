@@ -8,9 +8,21 @@ export interface EnvFile {
   readonly variables: Readonly<Record<string, string>>
 }
 
+const MOST_PATH_BYTES = 4095
+const MOST_NAME_BYTES = 255
+
+/** A line break would be two lines of git's exclude file, and the file would be committed. */
+const isPlainPath = (path: string): boolean =>
+  !/\p{Cc}/u.test(path) &&
+  Buffer.byteLength(path) <= MOST_PATH_BYTES &&
+  path.split("/").every((name) => Buffer.byteLength(name) <= MOST_NAME_BYTES)
+
 /** The reason why these files cannot be written, if there is one. */
 export const problemOf = (files: readonly EnvFile[]): string | undefined => {
   const paths = files.map(({ path }) => posix.normalize(path))
+  const odd = paths.find((path) => !isPlainPath(path))
+  if (odd !== undefined)
+    return `${JSON.stringify(odd.slice(0, 100))} has control characters or is too long for the name of a file`
   const outside = paths.find((path) => posix.isAbsolute(path) || path.split("/").includes(".."))
   if (outside !== undefined) return `${outside} lies outside the workspace`
   const inGit = paths.find((path) => path.split("/").includes(".git"))
