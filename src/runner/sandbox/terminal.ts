@@ -1,7 +1,8 @@
 /** One terminal: a login shell of the agent's user on a PTY, its kept output, and the people who look at it. */
 import { chownSync, existsSync, readFileSync, readlinkSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
-import { endAll, sessionMembers, statFields } from "../host/processes.ts"
+import { statFields } from "../../lib/process-identity.ts"
+import { endAll, sessionMembers } from "../host/processes.ts"
 import { createOutputRing } from "./output-ring.ts"
 import {
   emptyFlow,

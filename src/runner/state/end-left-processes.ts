@@ -10,13 +10,13 @@ import type { Clock } from "../../lib/clock.ts"
 import { readFact, STATE_DB } from "../../lib/state-db.ts"
 import { BROKER_FACT, endLeftBroker } from "../broker/broker-supervisor.ts"
 import { RUNNER_DIR } from "../host/control-socket.ts"
+import type { ProcessRow } from "../../lib/process-identity.ts"
 import {
   carriersOf,
   descendantsOf,
   endAll,
   isAnyStarting,
   listProcesses,
-  type ProcessRow,
 } from "../host/processes.ts"
 import { OWNER as SERVICE_OF } from "../host/services.ts"
 import { OWNER as APP_SERVICE_OF } from "../sandbox/services/app-services.ts"
