@@ -293,6 +293,15 @@ test("the times at which a cloud stops or ends a sandbox leave the fleet time to
     expect(problem(["serve"], { ...complete, [name]: value })).toContain(`${name} ${why}`)
 })
 
+test("orphans end after ten minutes without a runner, and 0 is never", () => {
+  expect(read(["up"]).orphanSeconds).toBe(600)
+  const never = { ...complete, ORPHAN_SECONDS: "0" }
+  expect(read(["run"], never).orphanSeconds).toBe(0)
+  expect(problem(["run"], { ...complete, ORPHAN_SECONDS: "soon" })).toContain(
+    "ORPHAN_SECONDS must be a number of seconds",
+  )
+})
+
 test("the price of a sandbox's hour is optional, and neither it nor the days of the history are negative", () => {
   expect(read(["serve"]).sandboxHistoryDays).toBe(90)
   expect(read(["serve"]).sandboxCostPerHour).toBeUndefined()

@@ -58,9 +58,21 @@ export const carriersOf = (
   table: readonly ProcessRow[],
 ): readonly ProcessRow[] => {
   const entry = `${name}=${value}`
-  return table.filter(
-    (row) => !row.isZombie && (readProc(`${row.pid}/environ`) ?? "").split("\0").includes(entry),
-  )
+  return table.filter((row) => !row.isZombie && entriesOf(row.pid).includes(entry))
+}
+
+const entriesOf = (pid: number): readonly string[] => (readProc(`${pid}/environ`) ?? "").split("\0")
+
+/** A variable of its environment; undefined also if this user may not read it. */
+export const variableOf = (pid: number, name: string): string | undefined =>
+  entriesOf(pid)
+    .find((entry) => entry.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+
+/** The process that leads its session, which may have ended. */
+export const sessionOf = (pid: number): number | undefined => {
+  const stat = readProc(`${pid}/stat`)
+  return stat === undefined ? undefined : Number(statFields(stat)[3])
 }
 
 /** The process that listens on this port. */
