@@ -220,9 +220,9 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
   },
   "end-orphans": {
     group: "internal",
-    doc: "end what a killed runner has left running (its watchdog calls it)",
+    doc: "end what a killed runner or a `serve` has left running (its watchdog calls it)",
     settings: ["state-dir", ...LOG],
-    operands: ["runner"],
+    operands: ["runner", "sandboxes"],
   },
   "read-pdf": {
     group: "internal",
