@@ -33,6 +33,7 @@ const broker = createBrokerSupervisor({
   secret: undefined,
   memory: { read: () => undefined, write: () => {} },
   environment: { PATH: process.env["PATH"] },
+  leaseSeconds: 600,
   clock: systemClock,
   log: createLog({ level: "warn", format: "json", secrets: [], write: () => {}, now: Date.now }),
 })

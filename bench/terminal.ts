@@ -58,6 +58,7 @@ const ofGateway = async (): Promise<number> => {
     workDir: "/",
     environment,
     user: undefined,
+    owner: "bench",
     clock: systemClock,
     command,
   })

@@ -31,6 +31,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   "git-credential": async () => (await import("./cli/git-credential.ts")).gitCredential,
   "key-broker": async () => (await import("./cli/key-broker.ts")).keyBroker,
   "egress-proxy": async () => (await import("./cli/egress-proxy.ts")).egressProxy,
+  "end-orphans": async () => (await import("./cli/end-orphans.ts")).endOrphans,
   files: async () => (await import("./cli/files.ts")).files,
   "sandbox-server": async () => (await import("./cli/sandbox-server.ts")).sandboxServer,
   "read-pdf": async () => (await import("./cli/read-pdf.ts")).readPdf,

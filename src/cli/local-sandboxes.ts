@@ -3,11 +3,13 @@ import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { SandboxProvider } from "../fleet/providers/contract.ts"
 import { createLocalProvider } from "../fleet/providers/local.ts"
+import { watchForOrphans } from "../fleet/providers/local-orphans.ts"
 import { loopbackPorts } from "../fleet/providers/local-isolated.ts"
 import { type Machine, probeMachine } from "../fleet/providers/local-machine.ts"
 import { childEnvironment } from "../settings/reaches.ts"
 import { systemClock } from "../lib/clock.ts"
 import { parseJson } from "../lib/json.ts"
+import type { Log } from "../lib/log.ts"
 import { selfCommand } from "../lib/self-command.ts"
 import { knownProviders } from "../runner/broker/upstreams.ts"
 import { findOpenCode, pathWithRipgrep } from "../runner/opencode/launch/binaries.ts"
@@ -86,12 +88,37 @@ const describe = ({ isolation, findings }: Machine, hasPolicy: boolean): string 
   return `${state}.\n${notes.join("")}${policy}`
 }
 
+/** The directory of the sandboxes. */
+export const localRoot = (stateDir: string): string => join(stateDir, "fleet", "local")
+
 /** `modelUrls`: the model endpoints in use, of which those on loopback are made reachable. */
 export const createLocalSandboxes = async (
   settings: Settings,
   modelUrls: readonly string[],
+  log: Log,
 ): Promise<SandboxProvider> => {
-  const root = join(settings.stateDir, "fleet", "local")
+  // Before sandboxes are used: from here on the watchdog of a former `serve` ends none.
+  const { leave } = watchForOrphans({
+    root: localRoot(settings.stateDir),
+    seconds: settings.sandboxOrphanSeconds,
+    command: [...selfCommand(), "end-orphans", "sandboxes", "--state-dir", settings.stateDir],
+    environment: settings.environment,
+    clock: systemClock,
+    log: log.child({ component: "watchdog" }),
+  })
+  try {
+    return { ...(await createProvider(settings, modelUrls)), leave }
+  } catch (error) {
+    await leave()
+    throw error
+  }
+}
+
+const createProvider = async (
+  settings: Settings,
+  modelUrls: readonly string[],
+): Promise<SandboxProvider> => {
+  const root = localRoot(settings.stateDir)
   const base = { root, self: selfCommand(), clock: systemClock }
   if (settings.sandboxIsolation === "none") return createLocalProvider(base)
   const machine = await probeMachine(join(root, "probe"))

@@ -8,6 +8,7 @@ export const sandboxServer: Command = async ({ log }) => {
   const input = Bun.stdin.stream().getReader()
   const decoder = new TextDecoder()
   let text = ""
+  let isOver = false
   while (!text.includes("\n")) {
     const { done, value } = await input.read()
     if (done) return 1
@@ -16,10 +17,14 @@ export const sandboxServer: Command = async ({ log }) => {
   const server = await startV1Server(serverOrder.parse(JSON.parse(text)), {
     clock: systemClock,
     log,
-    onProcesses: (processes) => print(`${JSON.stringify({ processes })}\n`),
+    onProcesses: (processes) => {
+      // The output ends with the input, and a write to it would end this process before it has ended its programs.
+      if (!isOver) print(`${JSON.stringify({ processes })}\n`)
+    },
   })
   print(`${JSON.stringify({ port: server.port })}\n`)
   for (;;) if ((await input.read()).done) break
+  isOver = true
   await server.stop()
   return 0
 }

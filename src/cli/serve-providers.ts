@@ -32,7 +32,7 @@ export const providerMakers = (
   const { sandboxImage: image } = settings
   const idleBufferMs = settings.sandboxIdleBufferSeconds * 1000
   return {
-    local: () => createLocalSandboxes(settings, modelUrls),
+    local: () => createLocalSandboxes(settings, modelUrls, log),
     docker: async () => {
       const { dockerSocket: socket, dockerNetwork: network } = settings
       if (network === "host" && settings.egress === "allow-list")

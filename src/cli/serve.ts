@@ -97,7 +97,10 @@ export const serve: Command = async ({ settings: given, log }) => {
     clock: systemClock,
     say: print,
   })
-  if ((await Promise.race([free.then(() => "free" as const), signalled])) !== "free") return 0
+  if ((await Promise.race([free.then(() => "free" as const), signalled])) !== "free") {
+    await provider.leave?.()
+    return 0
+  }
   if (settings.hubUrl !== undefined) {
     if (settings.fleetKey === undefined)
       throw new Error("FLEET_KEY is missing: HUB_URL needs the key that the hub has, too")
@@ -122,6 +125,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     await signalled
     removeAddress(stateDir)
     await within(systemClock, STOP_LIMIT_MS, served.stop())
+    await provider.leave?.()
     lock?.release()
     return 0
   }
@@ -178,6 +182,7 @@ export const serve: Command = async ({ settings: given, log }) => {
   removeAddress(stateDir)
   await within(systemClock, STOP_LIMIT_MS, stack.stop())
   await demo?.stop()
+  await provider.leave?.()
   lock?.release()
   return 0
 }

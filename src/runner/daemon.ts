@@ -27,6 +27,7 @@ import { joinGateway } from "./join-gateway.ts"
 import { joinHibernation } from "./join-hibernation.ts"
 import { type Joined, joinLink } from "./join-link.ts"
 import { joinSandbox } from "./join-sandbox.ts"
+import { joinWatchdog } from "./join-watchdog.ts"
 import { joinWorkflows } from "./join-workflows.ts"
 import { agentDirectories } from "./opencode/config/config-directories.ts"
 import { createGitIdentities } from "./prompt/git-identity.ts"
@@ -223,6 +224,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
   })
   joined.set({ channels, workflows, display, readiness, agent, inbound, hibernation })
 
+  const watchdog = joinWatchdog({ config, self, clock, log: log.child({ component: "watchdog" }) })
   let stopWatching = () => {}
   const watchFiles = async () => {
     await host.prepared().catch(() => {})
@@ -234,6 +236,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
 
   return {
     start: async () => {
+      await watchdog.start()
       gateway = joinGateway({
         config,
         db,
@@ -318,13 +321,14 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
       const turns = [workflows.stop(undefined, why), channels.stop(undefined, why)]
       await within(clock, SETTLE_MS, Promise.all(turns).then(display.settled).then(sync?.settle))
       terminals.stop()
-      await within(
+      const areEnded = await within(
         clock,
         PROCESSES_MS,
         Promise.all([agent.stop(), host.stop(), services.services.suspend(), v1.stop()]),
       )
       await link.stop(FLUSH_MS)
       await within(clock, CLOSE_MS, Promise.all([gateway?.stop(), broker.stop(), egress.stop()]))
+      if (areEnded) watchdog.release()
       options.state.close()
       done.resolve(ending)
     },

@@ -76,6 +76,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
           secret: config.runnerToken,
           memory: factOf(db, BROKER_FACT),
           environment: config.environment,
+          leaseSeconds: config.orphanSeconds,
           clock,
           log: brokerLog,
         })

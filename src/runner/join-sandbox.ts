@@ -6,7 +6,7 @@ import { factOf } from "../lib/state-db.ts"
 import type { Settings } from "../settings/settings.ts"
 import { agentEnvironment } from "../settings/reaches.ts"
 import type { OutboundFrame } from "../wire/frames/index.ts"
-import { controlVariables } from "./host/control-socket.ts"
+import { controlVariables, RUNNER_DIR } from "./host/control-socket.ts"
 import { readBootId } from "./host/boot-id.ts"
 import { wrapperFolder } from "./host/gh-wrapper.ts"
 import type { User } from "./host/users.ts"
@@ -71,7 +71,9 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
     ...environment,
     ...(user && { USER: user.name, HOME: user.home }),
   }
-  const git = createGit({ workDir, environment, user, clock })
+  /** Of git and of commands with secrets: a killed runner cannot end them. */
+  const marked = { ...environment, [RUNNER_DIR]: config.stateDir }
+  const git = createGit({ workDir, environment: marked, user, clock })
   const workspace = createWorkspace(git)
   const changes = createChangeReporter({
     workDir,
@@ -92,11 +94,17 @@ export const joinSandbox = (options: JoinSandboxOptions) => {
   const secrets = openSecrets({
     ...config,
     secretsToken: options.secretsToken,
-    environment,
+    environment: marked,
     owner: user,
     clock,
   })
-  const terminals = createTerminals({ workDir, environment: userEnvironment, user, clock })
+  const terminals = createTerminals({
+    workDir,
+    environment: userEnvironment,
+    user,
+    owner: config.stateDir,
+    clock,
+  })
   const services = joinServices({
     config,
     db: machine,

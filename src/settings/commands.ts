@@ -14,6 +14,7 @@ export type CommandName =
   | "git-credential"
   | "key-broker"
   | "egress-proxy"
+  | "end-orphans"
   | "read-pdf"
   | "sandbox-server"
   | "hook"
@@ -216,6 +217,12 @@ export const commands: Readonly<Record<CommandName, CommandSyntax>> = {
     group: "internal",
     doc: "the only way to the network for a sandbox with a network policy (`serve` calls it)",
     settings: LOG,
+  },
+  "end-orphans": {
+    group: "internal",
+    doc: "end what a killed runner or a `serve` has left running (its watchdog calls it)",
+    settings: ["state-dir", ...LOG],
+    operands: ["runner", "sandboxes"],
   },
   "read-pdf": {
     group: "internal",

@@ -10,12 +10,8 @@ import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import { createModalProvider } from "../../src/fleet/providers/modal.ts"
 import { systemClock } from "../../src/lib/clock.ts"
-import {
-  carriersOf,
-  isAlive,
-  listProcesses,
-  type ProcessIdentity,
-} from "../../src/runner/host/processes.ts"
+import { isAlive, type ProcessIdentity } from "../../src/lib/process-identity.ts"
+import { carriersOf, listProcesses } from "../../src/runner/host/processes.ts"
 import { CLOUD_IMAGE } from "../fleet/kit/cloud.ts"
 import { MODAL_TOKEN_ID, MODAL_TOKEN_SECRET, startModalDouble } from "../fleet/kit/modal-double.ts"
 import { valueOf } from "../fleet/provider-contract.ts"

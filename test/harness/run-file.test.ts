@@ -3,7 +3,7 @@ import { expect, test } from "bun:test"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { readProcess } from "../../src/runner/host/processes.ts"
+import { readProcess } from "../../src/lib/process-identity.ts"
 import { runFile } from "./run-file.ts"
 import { repositoryRoot } from "./suites.ts"
 

@@ -6,6 +6,9 @@ import { requireBinary, type Sandbox } from "./runner.ts"
 import { untilTrue } from "./until-true.ts"
 
 export interface ServeProcess {
+  readonly pid: number
+  /** Of the hub and the fleet, with the operator's token. */
+  readonly address: () => { readonly url: string; readonly token: string }
   /** What a command of the same state directory prints. */
   readonly output: (...words: readonly string[]) => string
   /** A new login link; empty while there is no page. */
@@ -13,6 +16,8 @@ export interface ServeProcess {
   /** The hub and the fleet over HTTP, for the operator unless another token is given. With a body it is a POST. */
   readonly call: (path: string, body?: object, token?: string) => Promise<Record<string, unknown>>
   readonly listed: () => readonly { readonly sessionId: string; readonly status: string }[]
+  /** Ends `serve` by this signal, and no sandbox. */
+  readonly end: (signal: NodeJS.Signals) => Promise<void>
   /** Ends the sandboxes, which go on when `serve` ends, then `serve`. */
   readonly stop: () => Promise<void>
 }
@@ -36,26 +41,40 @@ export const startServeProcess = async (
     Bun.spawnSync([binary, ...words, ...state], { env }).stdout.toString()
   const link = () => /http:\/\/\S+#login=\S+/.exec(output("link"))?.[0] ?? ""
   const read = (file: string) => readFileSync(join(stateDir, "fleet", file), "utf8").trim()
-  const call: ServeProcess["call"] = async (path, body, token = read("operator-token")) => {
-    const response = await fetch(`http://127.0.0.1:${read("hub-port")}${path}`, {
-      headers: { authorization: `Bearer ${token}` },
+  const address = () => ({
+    url: `http://127.0.0.1:${read("hub-port")}`,
+    token: read("operator-token"),
+  })
+  const call: ServeProcess["call"] = async (path, body, token) => {
+    const { url, token: own } = address()
+    const response = await fetch(`${url}${path}`, {
+      headers: { authorization: `Bearer ${token ?? own}` },
       ...(body && { method: "POST", body: JSON.stringify(body) }),
     })
     return (await response.json()) as Record<string, unknown>
   }
   const listed: ServeProcess["listed"] = () => JSON.parse(output("fleet", "ls", "--json")).sandboxes
+  const end = async (signal: NodeJS.Signals) => {
+    serve.kill(signal)
+    await serve.exited
+  }
   const stop = async () => {
     try {
       for (const { sessionId } of listed()) await call(`/api/sandbox/${sessionId}/terminate`, {})
       const isOver = () => listed().every(({ status }) => status === "terminated")
       await untilTrue(isOver, "end of the sandboxes")
     } finally {
-      serve.kill("SIGTERM")
-      await serve.exited
+      await end("SIGTERM")
     }
   }
-  await untilTrue(async () => link() !== "", "the page of serve")
-  return { output, link, call, listed, stop }
+  // One that was killed leaves its address behind.
+  const answers = () =>
+    fetch(`${address().url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  await untilTrue(async () => link() !== "" && (await answers()), "the page of serve")
+  return { pid: serve.pid, address, output, link, call, listed, end, stop }
 }
 
 /** Sends a prompt and waits for an answer of the demo model; one of before counts, too. */

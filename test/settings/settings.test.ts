@@ -293,6 +293,18 @@ test("the times at which a cloud stops or ends a sandbox leave the fleet time to
     expect(problem(["serve"], { ...complete, [name]: value })).toContain(`${name} ${why}`)
 })
 
+test("orphans end after ten minutes without a runner and after a day without `serve`, and 0 is never", () => {
+  expect(read(["up"]).orphanSeconds).toBe(600)
+  expect(read(["serve"]).sandboxOrphanSeconds).toBe(86_400)
+  const never = { ...complete, ORPHAN_SECONDS: "0", SANDBOX_ORPHAN_SECONDS: "0" }
+  expect(read(["run"], never).orphanSeconds).toBe(0)
+  expect(read(["serve"], never).sandboxOrphanSeconds).toBe(0)
+  for (const name of ["ORPHAN_SECONDS", "SANDBOX_ORPHAN_SECONDS"])
+    expect(problem(["serve"], { ...complete, [name]: "soon" })).toContain(
+      `${name} must be a number of seconds`,
+    )
+})
+
 test("the price of a sandbox's hour is optional, and neither it nor the days of the history are negative", () => {
   expect(read(["serve"]).sandboxHistoryDays).toBe(90)
   expect(read(["serve"]).sandboxCostPerHour).toBeUndefined()

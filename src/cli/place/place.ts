@@ -8,7 +8,7 @@ import { z } from "zod"
 import { digestOf } from "../../lib/digest.ts"
 import { readJson } from "../../lib/json.ts"
 import { replaceFile } from "../../lib/replace-file.ts"
-import { isAlive } from "../../runner/host/processes.ts"
+import { isAlive } from "../../lib/process-identity.ts"
 
 const placeRecord = z.object({
   /** The real path of the working directory. */

@@ -192,6 +192,8 @@ export interface SandboxProvider {
   ) => Promise<ProviderResult<SandboxCommandResult>>
   /** A volume that does not exist is `ok`. */
   readonly removeVolume: (name: string) => Promise<ProviderResult<void>>
+  /** The fleet ends, and its sandboxes go on. Absent: nothing is to be done. */
+  readonly leave?: () => Promise<void>
   /** Whether the provider can be reached with these credentials. */
   readonly health: () => Promise<ProviderResult<void>>
 }

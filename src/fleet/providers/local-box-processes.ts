@@ -9,6 +9,7 @@ import {
   killTree,
   type ProcessGroup,
   type ProcessIdentity,
+  terminate,
 } from "./local-processes.ts"
 import type { Box, BoxMode, Launch } from "./local-record.ts"
 
@@ -19,6 +20,8 @@ export interface BoxProcesses {
   /** Resolves when no process runs any more. False: some still did after the time limit, and all continue. */
   readonly freeze: (box: Box) => Promise<boolean>
   readonly thaw: (box: Box) => void
+  /** Asks the runner to end, which stores what it knows, and kills what is left. A frozen sandbox does not run once more. */
+  readonly end: (box: Box) => Promise<boolean>
   /** False: some processes still exist after the time limit. */
   readonly kill: (box: Box) => Promise<boolean>
 }
@@ -30,6 +33,8 @@ export interface BoxProcessesOptions {
   readonly modeOf: (box: Box) => BoxMode
 }
 
+/** A runner ends within ten seconds. */
+const END_MS = 12_000
 const KILL_MS = 5000
 const FREEZE_MS = 5000
 const FREEZE_TRY_MS = 300
@@ -124,5 +129,15 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     return false
   }
 
-  return { isRunning, start, freeze, thaw, kill }
+  const end = async (box: Box): Promise<boolean> => {
+    const { process, isFrozen } = box
+    if (process !== undefined && !isFrozen) {
+      terminate(process)
+      const until = clock.now() + END_MS
+      while (isAlive(process) && clock.now() < until) await sleep(clock, 50)
+    }
+    return kill(box)
+  }
+
+  return { isRunning, start, freeze, thaw, end, kill }
 }

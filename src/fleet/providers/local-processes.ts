@@ -104,6 +104,11 @@ export interface ProcessGroup {
   readonly remove: () => void
 }
 
+/** Asks the runner of a sandbox to end, by the process that was started for it. */
+export const terminate = (launched: ProcessIdentity): void => {
+  if (isAlive(launched)) signal([namespaceInit(launched.pid) ?? launched.pid], "SIGTERM")
+}
+
 /** Ends the process and its descendants, children before parents. */
 export const killTree = (pid: number): void => signal(withDescendants(pid).toReversed(), "SIGKILL")
 

@@ -5,6 +5,7 @@
  */
 import { chmodSync, rmSync } from "node:fs"
 import { z } from "zod"
+import { type AbsencePolicy, isOver, present, stillAway } from "../../lib/absence-state.ts"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { startKeyBroker } from "./key-broker.ts"
@@ -20,6 +21,8 @@ export const brokerOrder = z.object({
   orderKey: z.string().min(16),
   /** The number of the runner's last order: a recorded one is not accepted by the next broker either. */
   lastOrder: z.number(),
+  /** Without a runner for this long, and without a call in progress, the broker ends. 0: never. */
+  leaseSeconds: z.number(),
 })
 export type BrokerOrder = z.output<typeof brokerOrder>
 
@@ -27,9 +30,7 @@ export type BrokerOrder = z.output<typeof brokerOrder>
 export const UPSTREAMS_PATH = "/upstreams"
 export const STOP_PATH = "/stop"
 export const PORT_IN_USE_EXIT = 3
-/** Without a runner for this long, and without a call in progress, the broker ends. */
-const LEASE_MS = 120_000
-const LEASE_CHECK_MS = 5000
+const LOOK_MS = 5000
 
 /** Resolves with the exit code when the runner stops the broker or has been away for too long. */
 export const serveBroker = async (
@@ -37,7 +38,8 @@ export const serveBroker = async (
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<number> => {
   const ended = Promise.withResolvers<number>()
-  let lastOrderAt = clock.now()
+  const policy: AbsencePolicy = { limitMs: order.leaseSeconds * 1000, everyMs: LOOK_MS }
+  let runner = present(clock.now())
   let lastOrder = order.lastOrder
   const broker = tryStart(() => startKeyBroker({ token: order.token, port: order.port, log }))
   if (!broker) return PORT_IN_USE_EXIT
@@ -56,7 +58,7 @@ export const serveBroker = async (
       if (given === undefined) return new Response("", { status: 400 })
       if (given.number <= lastOrder) return new Response("", { status: 409 })
       lastOrder = given.number
-      lastOrderAt = clock.now()
+      runner = present(clock.now())
       const { number, models, services } = given
       if (models && services)
         broker.setUpstreams(
@@ -67,12 +69,12 @@ export const serveBroker = async (
     },
   })
   chmodSync(order.socket, 0o600)
-  const checkLease = () => {
-    const isLeased = clock.now() - lastOrderAt < LEASE_MS || broker.activeCalls() > 0
-    if (isLeased) clock.after(LEASE_CHECK_MS, checkLease)
-    else ended.resolve(0)
+  const look = () => {
+    runner = stillAway(runner, clock.now(), policy)
+    if (isOver(runner, policy) && broker.activeCalls() === 0) return ended.resolve(0)
+    clock.after(LOOK_MS, look)
   }
-  checkLease()
+  if (order.leaseSeconds > 0) clock.after(LOOK_MS, look)
   const code = await ended.promise
   rmSync(order.socket, { force: true })
   // Lets the reply to the stop order leave.

@@ -28,6 +28,8 @@ export interface BrokerSupervisorOptions {
     readonly write: (text: string) => void
   }
   readonly environment: Readonly<Record<string, string | undefined>>
+  /** For so long a broker waits for the next runner, and for three renewals at least. 0: for any time. */
+  readonly leaseSeconds: number
   readonly clock: Clock
   readonly log: Log
 }
@@ -97,7 +99,15 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
   const stopBroker = () => call(STOP_PATH, "")
 
   const spawn = (): void => {
-    const order: BrokerOrder = { token, port, socket, version, orderKey, lastOrder }
+    const order: BrokerOrder = {
+      token,
+      port,
+      socket,
+      version,
+      orderKey,
+      lastOrder,
+      leaseSeconds: leaseOf(options.leaseSeconds),
+    }
     const started = Bun.spawn([...options.self, "key-broker"], {
       env: brokerEnvironment(options.environment),
       cwd: "/",
@@ -168,6 +178,9 @@ export const createBrokerSupervisor = (options: BrokerSupervisorOptions): Broker
     },
   }
 }
+
+const leaseOf = (seconds: number): number =>
+  seconds === 0 ? 0 : Math.max(seconds, (3 * RENEW_MS) / 1000)
 
 const callBroker = async (
   socket: string,

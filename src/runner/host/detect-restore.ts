@@ -5,7 +5,7 @@ import { z } from "zod"
 import type { Clock } from "../../lib/clock.ts"
 import { readAtMost } from "../../lib/untrusted-files.ts"
 import { readBootId } from "./boot-id.ts"
-import { readProcess } from "./processes.ts"
+import { readProcess } from "../../lib/process-identity.ts"
 import { type Moment, restoredBetween } from "./restore-state.ts"
 
 /**

@@ -1,47 +1,14 @@
 /** Processes as /proc shows them: identity, descendants, listening ports; and ending them. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { type Clock, sleep } from "../../lib/clock.ts"
-
-/** A pid is reused after a while; together with its start time it identifies one process. */
-export interface ProcessIdentity {
-  readonly pid: number
-  /** Clock ticks since the machine's boot. */
-  readonly startTime: number
-}
-
-export interface ProcessRow extends ProcessIdentity {
-  readonly parent: number
-  /** It has exited, and its parent has not read the exit code yet. */
-  readonly isZombie: boolean
-}
-
-/** The fields of `/proc/<pid>/stat` after the name, which may contain spaces and parentheses: state, parent, group, session. */
-export const statFields = (text: string): readonly string[] =>
-  text.slice(text.lastIndexOf(")") + 2).split(" ")
-
-export const parseStat = (text: string): ProcessRow | undefined => {
-  const pid = Number.parseInt(text, 10)
-  const fields = statFields(text)
-  const [state, parent] = fields
-  const threads = Number(fields[17])
-  const startTime = Number(fields[19])
-  if (!text.includes(")") || !Number.isInteger(pid) || !Number.isInteger(startTime))
-    return undefined
-  // The state is that of the first thread. While another thread lives, so do the process's files and ports.
-  const isZombie = (state === "Z" && !(threads > 1)) || state === "X"
-  return { pid, parent: Number(parent), startTime, isZombie }
-}
-
-export const readProcess = (pid: number): ProcessRow | undefined => {
-  const text = readProc(`${pid}/stat`)
-  return text === undefined ? undefined : parseStat(text)
-}
-
-/** True if exactly this process is running, and not another with the same pid. */
-export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
-  const now = readProcess(pid)
-  return now !== undefined && now.startTime === startTime && !now.isZombie
-}
+import {
+  isAlive,
+  parseStat,
+  type ProcessIdentity,
+  type ProcessRow,
+  readProcess,
+  statFields,
+} from "../../lib/process-identity.ts"
 
 /** The command line, cut, for log lines. */
 export const commandOf = (pid: number): string => {
@@ -91,9 +58,21 @@ export const carriersOf = (
   table: readonly ProcessRow[],
 ): readonly ProcessRow[] => {
   const entry = `${name}=${value}`
-  return table.filter(
-    (row) => !row.isZombie && (readProc(`${row.pid}/environ`) ?? "").split("\0").includes(entry),
-  )
+  return table.filter((row) => !row.isZombie && entriesOf(row.pid).includes(entry))
+}
+
+const entriesOf = (pid: number): readonly string[] => (readProc(`${pid}/environ`) ?? "").split("\0")
+
+/** A variable of its environment; undefined also if this user may not read it. */
+export const variableOf = (pid: number, name: string): string | undefined =>
+  entriesOf(pid)
+    .find((entry) => entry.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+
+/** The process that leads its session, which may have ended. */
+export const sessionOf = (pid: number): number | undefined => {
+  const stat = readProc(`${pid}/stat`)
+  return stat === undefined ? undefined : Number(statFields(stat)[3])
 }
 
 /** The process that listens on this port. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
 import type { Log } from "../../lib/log.ts"
 import { openLibc } from "./libc.ts"
-import { type ProcessRow, readProcess } from "./processes.ts"
+import { type ProcessRow, readProcess } from "../../lib/process-identity.ts"
 
 export interface ReaperOptions {
   readonly clock: Clock

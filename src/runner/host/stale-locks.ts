@@ -2,7 +2,8 @@
 import { readdir, readFile, readlink, rm } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
-import { commandOf, readProcess } from "./processes.ts"
+import { readProcess } from "../../lib/process-identity.ts"
+import { commandOf } from "./processes.ts"
 
 /** The command line of a running process; undefined if it has ended or is a zombie. */
 export type OwnerOf = (pid: number) => string | undefined

@@ -1,7 +1,8 @@
 /** One terminal: a login shell of the agent's user on a PTY, its kept output, and the people who look at it. */
 import { chownSync, existsSync, readFileSync, readlinkSync } from "node:fs"
 import type { Clock } from "../../lib/clock.ts"
-import { endAll, sessionMembers, statFields } from "../host/processes.ts"
+import { statFields } from "../../lib/process-identity.ts"
+import { endAll, sessionMembers } from "../host/processes.ts"
 import { createOutputRing } from "./output-ring.ts"
 import {
   emptyFlow,
@@ -45,9 +46,18 @@ export interface TerminalOptions extends TerminalSize {
   readonly workDir: string
   readonly environment: Readonly<Record<string, string>>
   readonly user: { readonly uid: number; readonly gid: number; readonly home: string } | undefined
+  /** Marks the processes, so that what a killed runner leaves of them can be found. */
+  readonly owner: string
   readonly clock: Clock
   readonly onEnded: () => void
 }
+
+/** The state directory of the runner, in the environment of a terminal's programs. They are not part of the agent's own session. */
+export const TERMINAL_OF = "SANDPIPER_TERMINAL_OF"
+/** The process session of the terminal. A program with another one has left the terminal. */
+export const TERMINAL_SESSION = "SANDPIPER_TERMINAL"
+/** The shell leads the session, and its number is known to itself only. */
+const NAME_SESSION = `export ${TERMINAL_SESSION}=$$; exec "$@"`
 
 export interface Terminal {
   readonly view: (viewer: TerminalViewer) => TerminalView
@@ -163,14 +173,13 @@ export const openTerminal = (options: TerminalOptions): Terminal => {
     })
   }
 
-  const shell = Bun.spawn([...options.command], {
+  const shell = Bun.spawn(["/bin/sh", "-c", NAME_SESSION, "sh", ...options.command], {
     cwd: existsSync(options.workDir) ? options.workDir : (user?.home ?? "/"),
     env: {
       ...options.environment,
       TERM: "xterm-256color",
       COLORTERM: "truecolor",
-      // Programs that are started from here are not part of the agent's own session.
-      SANDPIPER_TERMINAL: "1",
+      [TERMINAL_OF]: options.owner,
     },
     ...(user && { uid: user.uid, gid: user.gid }),
     terminal: {

@@ -26,7 +26,10 @@ export interface Terminals {
   readonly stop: () => void
 }
 
-export type TerminalsOptions = Pick<TerminalOptions, "workDir" | "environment" | "user"> & {
+export type TerminalsOptions = Pick<
+  TerminalOptions,
+  "workDir" | "environment" | "user" | "owner"
+> & {
   readonly clock: Clock
   readonly command?: readonly string[]
 }

@@ -10,16 +10,20 @@ import type { Clock } from "../../lib/clock.ts"
 import { readFact, STATE_DB } from "../../lib/state-db.ts"
 import { BROKER_FACT, endLeftBroker } from "../broker/broker-supervisor.ts"
 import { RUNNER_DIR } from "../host/control-socket.ts"
+import type { ProcessRow } from "../../lib/process-identity.ts"
 import {
   carriersOf,
   descendantsOf,
   endAll,
   isAnyStarting,
   listProcesses,
-  type ProcessRow,
+  sessionOf,
+  variableOf,
 } from "../host/processes.ts"
 import { OWNER as SERVICE_OF } from "../host/services.ts"
+import { RUN_MARK_VARIABLE } from "../opencode/launch/terminate.ts"
 import { OWNER as APP_SERVICE_OF } from "../sandbox/services/app-services.ts"
+import { TERMINAL_OF, TERMINAL_SESSION } from "../sandbox/terminal.ts"
 
 /** Variables whose value is the state directory, in everything that a runner starts for the agent. */
 const MARKS = [RUNNER_DIR, SERVICE_OF, APP_SERVICE_OF]
@@ -34,10 +38,38 @@ export const endLeftProcesses = async (
   return endAll(() => processesOf(stateDir), clock, isAnyStarting)
 }
 
+/**
+ * Ends what a killed runner has left and the next one does not take over: commands, programs of `/v1` and terminals. It takes over
+ * OpenCode, and services are ended by those who start them again. Before it starts anything itself.
+ */
+export const endAbandoned = (stateDir: string, clock: Clock): Promise<number> => {
+  const find = () => {
+    const table = listProcesses()
+    const commands = carriersOf(RUNNER_DIR, stateDir, table).filter(
+      ({ pid }) => variableOf(pid, RUN_MARK_VARIABLE) === undefined,
+    )
+    return withoutOwn([...commands, ...terminalsOf(stateDir, table)], table)
+  }
+  return endAll(find, clock)
+}
+
+/** A program that has left the session of its terminal, such as tmux, was meant to stay. */
+const terminalsOf = (stateDir: string, table: readonly ProcessRow[]): readonly ProcessRow[] =>
+  carriersOf(TERMINAL_OF, stateDir, table).filter(
+    ({ pid }) => variableOf(pid, TERMINAL_SESSION) === String(sessionOf(pid)),
+  )
+
 const processesOf = (stateDir: string): readonly ProcessRow[] => {
   const table = listProcesses()
   const marked = MARKS.flatMap((name) => carriersOf(name, stateDir, table))
   const found = marked.flatMap((row) => [row, ...descendantsOf(row.pid, table)])
+  return withoutOwn([...found, ...terminalsOf(stateDir, table)], table)
+}
+
+const withoutOwn = (
+  found: readonly ProcessRow[],
+  table: readonly ProcessRow[],
+): readonly ProcessRow[] => {
   // A runner that a program of the former session has started does not end itself.
   const own = lineOf(process.pid, table)
   return [...new Map(found.map((row) => [row.pid, row])).values()].filter(

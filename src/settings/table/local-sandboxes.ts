@@ -1,6 +1,6 @@
 /** Settings of `serve` for sandboxes on this machine: how they are kept apart, what they reach, what they may use. */
 import { z } from "zod"
-import { portList } from "../fields.ts"
+import { portList, seconds } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 const whole = (most: number) =>
@@ -47,5 +47,12 @@ export const localSandboxSettings = {
       .min(0.01, "must be at least 0.01")
       .max(1024, "must be at most 1024")
       .optional(),
+  },
+  sandboxOrphanSeconds: {
+    env: "SANDBOX_ORPHAN_SECONDS",
+    reaches: [],
+    doc: "local sandboxes end after this time without `serve`; their disks stay, and the next `serve` goes on with them; 0: never",
+    schema: seconds,
+    fallback: () => "86400",
   },
 } satisfies SettingGroup

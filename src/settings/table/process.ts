@@ -1,6 +1,6 @@
 /** Settings of this process: logs, its end, and the session agent that `up` starts. */
 import { z } from "zod"
-import { count, port } from "../fields.ts"
+import { count, port, seconds } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
 export const processSettings = {
@@ -25,6 +25,13 @@ export const processSettings = {
     doc: "how deep child sessions of `up` or `serve` may start child sessions of their own",
     schema: count,
     fallback: () => "3",
+  },
+  orphanSeconds: {
+    env: "ORPHAN_SECONDS",
+    reaches: ["child", "sandbox", "image"],
+    doc: "what a killed `up` or `run` has left running (OpenCode, the key broker, services) ends after this time without another one that takes it over; 0: never",
+    schema: seconds,
+    fallback: () => "600",
   },
   stopWithStdin: {
     env: "STOP_WITH_STDIN",

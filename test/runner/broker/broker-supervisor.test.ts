@@ -56,6 +56,7 @@ const setUp = async (below = "") => {
       secret,
       memory: { read: () => fact, write: (text) => void (fact = text) },
       environment: { PATH: process.env["PATH"] },
+      leaseSeconds: 600,
       clock,
       log: recordingLog(lines, []),
     })

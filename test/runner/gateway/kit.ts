@@ -67,6 +67,7 @@ export const testTerminals = (clock: Clock): NonNullable<GatewayOptions["termina
     workDir: "/",
     environment: { PATH: process.env["PATH"] ?? "", HOME: "/" },
     user: undefined,
+    owner: "test",
     clock,
     command: ["bash", "--norc"],
   }),

@@ -3,17 +3,15 @@ import { describe, expect, test } from "bun:test"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import { join } from "node:path"
+import { isAlive, parseStat, readProcess } from "../../../src/lib/process-identity.ts"
 import {
   carriersOf,
   commandOf,
   descendantsOf,
   endAll,
-  isAlive,
   listProcesses,
   listenerOf,
   parseListeners,
-  parseStat,
-  readProcess,
   signalProcess,
 } from "../../../src/runner/host/processes.ts"
 import { systemClock } from "../../../src/lib/clock.ts"
