@@ -5,6 +5,7 @@
 import type { SQL } from "bun"
 import { systemClock, within } from "../../lib/clock.ts"
 import type { Life } from "../core/life.ts"
+import { rowOf } from "./life-row.ts"
 import { isReady } from "../core/pool.ts"
 import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
@@ -72,7 +73,7 @@ export const openPostgresStore = async (
     const inserted = (await on`INSERT INTO sandbox_sessions
         (id, tenant, thread_key, provider, environment, life, ref, rev, created_at, updated_at, kind, pool_key)
       VALUES (${session.id}, ${session.tenant}, ${session.threadKey ?? null}, ${session.provider},
-        ${JSON.stringify(session.environment)}, ${JSON.stringify(life)}, ${life.ref ?? null}, 0, ${at}, ${at},
+        ${JSON.stringify(session.environment)}, ${JSON.stringify(rowOf(life))}, ${life.ref ?? null}, 0, ${at}, ${at},
         ${session.kind ?? "hub"}, ${session.poolKey ?? null})
       ON CONFLICT DO NOTHING RETURNING id`) as unknown[]
     const stored =
@@ -208,7 +209,7 @@ export const openPostgresStore = async (
         const change = session && decide(session)
         if (!change) return session
         const written =
-          (await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(change.life)},
+          (await transaction`UPDATE sandbox_sessions SET life = ${JSON.stringify(rowOf(change.life))},
             ref = ${change.life.ref ?? null}, rev = rev + 1,
             caller = ${change.caller ?? null}, call_until = ${change.callUntil ?? null},
             due_at = ${change.dueAt ?? null}, admitted = admitted * ${Number(keepsAdmission(change.life))}::int,

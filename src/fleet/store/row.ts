@@ -1,7 +1,7 @@
 /** The row of a session, as both databases return it. */
 import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
-import { lifeSchema } from "../core/life.ts"
+import { lifeSchema } from "./life-row.ts"
 import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
 import { keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite"
 import { chmodSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import type { Life } from "../core/life.ts"
+import { rowOf } from "./life-row.ts"
 import { isReady } from "../core/pool.ts"
 import { DAY_MS, dayOf, keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
@@ -61,7 +62,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
           session.threadKey ?? null,
           session.provider,
           JSON.stringify(session.environment),
-          JSON.stringify(life),
+          JSON.stringify(rowOf(life)),
           at,
           at,
           session.kind ?? "hub",
@@ -203,7 +204,7 @@ export const openSqliteStore = (path: string, changes = createChanges()): FleetS
             `UPDATE sandbox_sessions SET life = ?, ref = ?, rev = rev + 1, caller = ?, call_until = ?, due_at = ?,
               admitted = admitted * ?, updated_at = ? WHERE id = ?`,
           ).run(
-            JSON.stringify(change.life),
+            JSON.stringify(rowOf(change.life)),
             change.life.ref ?? null,
             change.caller ?? null,
             change.callUntil ?? null,
