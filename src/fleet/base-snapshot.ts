@@ -8,6 +8,7 @@ import type { Log } from "../lib/log.ts"
 import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
 import { ApiError, gatewayAddressOf } from "./api/api-call.ts"
 import { baseName, currentBase } from "./core/base-snapshots.ts"
+import { isGivenUp } from "./core/life.ts"
 import { workspaceVolume } from "./core/names.ts"
 import { POOL_TENANT } from "./core/pool.ts"
 import type { HubPort } from "./hub-port.ts"
@@ -87,7 +88,7 @@ export const createBaseSnapshots = (options: BaseSnapshotOptions): BaseSnapshots
 
   const build = async (id: string): Promise<string> => {
     await keeper.want(id, "running")
-    const isThere = ({ life }: StoredSession) => life.phase === "running" || life.failed
+    const isThere = ({ life }: StoredSession) => life.phase === "running" || isGivenUp(life)
     const made = await keeper.waitFor(id, isThere, AbortSignal.timeout(READY_MS))
     const ref = made?.life.ref
     if (!made || made.life.phase !== "running" || ref === undefined)

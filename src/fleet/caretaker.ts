@@ -60,7 +60,9 @@ export const createCaretaker = (options: CaretakerOptions): Caretaker => {
    * turns nor in the warm pool. About those of another session agent the fleet knows too little.
    */
   const isInUse = ({ kind, life }: StoredSession): boolean =>
-    life.phase === "running" && kind !== "external" && (life.busy || life.wanted === "running")
+    life.phase === "running" &&
+    kind !== "external" &&
+    (life.runner === "busy" || life.wanted === "running")
 
   const keepAlive = async (session: StoredSession): Promise<void> => {
     const { id, life } = session

@@ -10,6 +10,7 @@ import type { HubPort } from "./hub-port.ts"
 import { createKeeper, type Keeper } from "./keeper.ts"
 import { createMetrics } from "./metrics.ts"
 import { createPool, type Pool } from "./pool.ts"
+import { isGivenUp } from "./core/life.ts"
 import { pausedTime } from "./core/paused-time.ts"
 import type { Quotas } from "./core/quota.ts"
 import { createQuotas } from "./quotas.ts"
@@ -215,7 +216,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
     const { id, life } = session
     if (life.phase !== "running" && (await keeper.quotaRefusal(session))) return session
     await keeper.want(id, "running")
-    const isThere = ({ life: now }: StoredSession) => now.phase === "running" || now.failed
+    const isThere = ({ life: now }: StoredSession) => now.phase === "running" || isGivenUp(now)
     return keeper.waitFor(id, isThere, AbortSignal.timeout(WAKE_MS))
   }
   return {

@@ -1,6 +1,6 @@
 /** Follows the hub's reports: work wants a running sandbox, the runner's state goes to the keeper, an end ends the sandbox. */
 import type { Log } from "../lib/log.ts"
-import type { Life } from "./core/life.ts"
+import { isGivenUp, type Life } from "./core/life.ts"
 import { variablesOf } from "./core/environment.ts"
 import { gained, highest, type PromptCounts } from "./core/prompt-counts.ts"
 import type { HubReport } from "./hub-port.ts"
@@ -113,7 +113,7 @@ export const followHub = (options: FollowOptions): HubFollower => {
     // The prompts are known first: a sandbox that is asked to sleep from now on waits for them.
     const now = { generation, linked: connected, busy: working > 0, waits, usedAt }
     const { life } = (await keeper.runner(session, now)) ?? stored
-    if (waits && (life.wanted !== "running" || life.failed)) {
+    if (waits && (life.wanted !== "running" || isGivenUp(life))) {
       logResolve(options.log, session, life)
       await keeper.wantForPrompts(session)
     }

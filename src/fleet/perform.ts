@@ -1,6 +1,6 @@
 /** Carries out the calls of a sandbox's life at its provider. Every exception is an answer in doubt. */
 import { SNAPSHOT_CALL_MS } from "../wire/snapshot-times.ts"
-import type { Answer, Call, Life } from "./core/life.ts"
+import { type Answer, type Call, isTouched, type Life } from "./core/life.ts"
 import type {
   ImageChoice,
   ProviderResult,
@@ -79,7 +79,7 @@ const runtimeVersion = async (
 /** Only the runner of a sandbox with work is asked: an unused sandbox is replaced. */
 const look = async (provider: SandboxProvider, life: Life, ref: string): Promise<Answer> => {
   const seen = await provider.look(ref)
-  const isUnlinked = life.phase === "booting" && !life.linked && life.touched
+  const isUnlinked = life.phase === "booting" && isTouched(life)
   if (seen.is !== "ok" || seen.value.state !== "running" || !isUnlinked)
     return asAnswer(seen, (info) => ({ info }))
   const health = await runnerHealth(provider, ref)

@@ -1,9 +1,9 @@
 /** The server of a fleet without a hub in its process: large requests, a hub that is away, a provider without snapshots. */
 import { afterEach, expect, test } from "bun:test"
 import type { ServedFleet } from "../../src/cli/serve-fleet.ts"
-import { newLife } from "../../src/fleet/core/life.ts"
 import { createNoopProvider } from "../../src/fleet/providers/noop.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
+import { lifeWith } from "../fleet/kit/life.ts"
 import { OPERATOR_TOKEN, serveFleet } from "../fleet/kit/served-fleet.ts"
 
 const MEGABYTE = 1024 * 1024
@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const start = async (gateway: string): Promise<ServedFleet> => {
   const store = openSqliteStore(":memory:")
-  const life = { ...newLife, wanted: "running", phase: "running", ref: "box" } as const
+  const life = lifeWith({ wanted: "running", phase: "running", ref: "box" })
   const environment = { JWT_SECRET: "a gateway key of the caller" }
   await store.add(
     { id: "s", kind: "external", tenant: "user:a", provider: "noop", environment },

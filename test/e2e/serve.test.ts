@@ -7,6 +7,7 @@ import { createLocalProvider } from "../../src/fleet/providers/local.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { StoredSession } from "../../src/fleet/store/ports.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import { changedLife } from "../fleet/kit/life.ts"
 import { connectClient, type TestClient } from "../hub/kit/client.ts"
 import { CLIENT_TOKEN } from "../hub/kit/hub.ts"
 import { type ScriptedModel, startScriptedModel, text, tool } from "../kit/model.ts"
@@ -163,7 +164,7 @@ describe("a thread of conversation", () => {
     const store = openStore()
     await store.change(session, Date.now(), (row) => ({
       ...row,
-      life: { ...row.life, bootBy: Date.now() },
+      life: changedLife(row.life, { bootBy: Date.now() }),
       dueAt: Date.now(),
     }))
     await store.close()

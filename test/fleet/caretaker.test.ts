@@ -12,23 +12,24 @@ import type { FleetStore, StoredSession } from "../../src/fleet/store/ports.ts"
 import { createMetrics } from "../../src/fleet/metrics.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { keeperOn, memoryProvider, testCaretaker } from "./kit/fleet.ts"
+import { type Flags, lifeWith } from "./kit/life.ts"
 
 const DAY = 86_400_000
 
 describe("the quota of an owner", () => {
-  const lifeOf = (phase: Life["phase"], since?: number): Life => ({
-    ...newLife,
-    phase,
-    ...(phase === "running" || phase === "paused" ? { ref: "r" } : {}),
-    ...(since !== undefined && {
-      pending: { number: 1, call: { do: "create", generation: 1 }, since, dirty: false },
-    }),
-  })
+  const lifeOf = (phase: NonNullable<Flags["phase"]>, since?: number): Life =>
+    lifeWith({
+      phase,
+      ...(phase === "running" || phase === "paused" ? { ref: "r" } : {}),
+      ...(since !== undefined && {
+        pending: { number: 1, call: { do: "create", generation: 1 }, since, dirty: false },
+      }),
+    })
 
   test("at most the quota of sandboxes is allowed, and exactly the quota if enough are requested", () => {
     fc.assert(
       fc.property(
-        fc.array(fc.constantFrom<Life["phase"]>("running", "paused", "ended", "absent"), {
+        fc.array(fc.constantFrom("running", "paused", "ended", "absent"), {
           maxLength: 6,
         }),
         fc.array(fc.nat(3), { maxLength: 8 }),
@@ -260,12 +261,8 @@ describe("snapshots that are not needed", () => {
 })
 
 describe("a round of the caretaker", () => {
-  const put = async (store: FleetStore, id: string, life: Partial<Life>, at: number) =>
-    store.add(
-      { id, tenant: "user:a", provider: "noop", environment: {} },
-      { ...newLife, ...life },
-      at,
-    )
+  const put = async (store: FleetStore, id: string, flags: Flags, at: number) =>
+    store.add({ id, tenant: "user:a", provider: "noop", environment: {} }, lifeWith(flags), at)
 
   test("the seconds of running sandboxes are counted by provider and owner, and those of paused ones are not", async () => {
     const store = openSqliteStore(":memory:")
@@ -472,7 +469,7 @@ describe("a round of the caretaker", () => {
     await put(store, "between-turns", { ...running, ref: "used" }, clock.now())
     await put(store, "idle", { ...running, wanted: "asleep", ref: "idle" }, clock.now())
     const row = { tenant: "pool", provider: "noop", environment: {} } as const
-    const lifeOf = (ref: string) => ({ ...newLife, ...running, ref })
+    const lifeOf = (ref: string) => lifeWith({ ...running, ref })
     await store.add({ ...row, id: "warm", kind: "pool" }, lifeOf("warm"), clock.now())
     await store.add({ ...row, id: "other", kind: "external" }, lifeOf("external"), clock.now())
     await caretakerOn(store, { ...memoryProvider(), keepAlive }, clock).round()
@@ -571,7 +568,7 @@ describe("a round of the caretaker", () => {
         return ok
       },
     }
-    const ended: Life = { ...newLife, phase: "ended", wanted: "ended" }
+    const ended = lifeWith({ phase: "ended", wanted: "ended" })
     const row = { tenant: "user:a", provider: "noop", environment: {} } as const
     await store.add({ ...row, id: "hub" }, ended, end)
     await store.add({ ...row, id: "thread", threadKey: "c:1" }, ended, end)

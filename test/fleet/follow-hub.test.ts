@@ -1,12 +1,12 @@
 /** The follower of the hub's reports with a store in memory. */
 import { expect, test } from "bun:test"
-import { newLife } from "../../src/fleet/core/life.ts"
 import { followHub } from "../../src/fleet/follow-hub.ts"
 import { createMetrics } from "../../src/fleet/metrics.ts"
 import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import type { SessionActivity } from "../../src/hub/session/ports.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+import { lifeWith } from "./kit/life.ts"
 
 const quiet: SessionActivity = {
   generation: 1,
@@ -36,7 +36,7 @@ const followerOn = async (store: FleetStore) => {
 test("a repeated report about an ended session does not delay the removal of its volume", async () => {
   const store = openSqliteStore(":memory:")
   const { follower } = await followerOn(store)
-  const ended = { ...newLife, phase: "ended", wanted: "ended" } as const
+  const ended = lifeWith({ phase: "ended", wanted: "ended" })
   await store.add({ id: "s", tenant: "user:a", provider: "noop", environment: {} }, ended, 1000)
   await follower.follow({
     session: "s",

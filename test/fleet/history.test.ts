@@ -15,6 +15,7 @@ import { createSweeper } from "../../src/fleet/sweeper.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { keeperOn, memoryProvider, silentLog, testCaretaker } from "./kit/fleet.ts"
+import { lifeWith } from "./kit/life.ts"
 import { startStack } from "./kit/stack.ts"
 
 const DAY = 86_400_000
@@ -212,9 +213,9 @@ test("the sweep ends the record of a sandbox that neither the provider nor a lif
 test("the caretaker deletes a record when its time is over, and never one of a sandbox that exists", async () => {
   const store = openSqliteStore(":memory:")
   const clock = createManualClock(100 * DAY)
-  await store.add(session, { ...newLife, phase: "paused", ref: "r" }, clock.now())
+  await store.add(session, lifeWith({ phase: "paused", ref: "r" }), clock.now())
   const gone = { ...session, id: "gone" }
-  await store.add(gone, { ...newLife, phase: "paused", ref: "g" }, clock.now())
+  await store.add(gone, lifeWith({ phase: "paused", ref: "g" }), clock.now())
   await store.endRecord("gone", "g", "gone", clock.now())
   const caretaker = testCaretaker({
     store,

@@ -1,5 +1,6 @@
 /** The keeper and the sweeper with a store and a provider in memory. */
 import { describe, expect, test } from "bun:test"
+import { rowOf } from "../../src/fleet/store/life-row.ts"
 import { createSweeper } from "../../src/fleet/sweeper.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { createQuotas } from "../../src/fleet/quotas.ts"
@@ -11,6 +12,7 @@ import { createManualClock } from "../kit/clock.ts"
 import { recordingLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { keeperOn, memoryProvider, silentLog } from "./kit/fleet.ts"
+import { changedLife } from "./kit/life.ts"
 
 const session = (id: string) =>
   ({ id, tenant: "user:a", provider: "noop", environment: {} }) as const
@@ -190,7 +192,10 @@ describe("the keeper", () => {
     await keeper.add(session("s"))
     await keeper.want("s", "running")
     const answered = await keeper.waitFor("s", ({ life }) => !life.pending, limit())
-    expect(answered?.life).toMatchObject({ doubt: true, lastError: "the database is away" })
+    expect(answered && rowOf(answered.life)).toMatchObject({
+      doubt: true,
+      lastError: "the database is away",
+    })
     isAway = false
     keeper.start()
     expect((await keeper.waitFor("s", isRunning, limit()))?.life.phase).toBe("running")
@@ -273,7 +278,7 @@ describe("the keeper", () => {
       await keeper.add(session(id))
       await store.change(id, 0, (row) => ({
         ...row,
-        life: { ...row.life, wanted: "running" },
+        life: changedLife(row.life, { wanted: "running" }),
         dueAt,
       }))
     }

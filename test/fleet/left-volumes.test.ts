@@ -9,6 +9,7 @@ import type { FleetStore } from "../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { memoryProvider, testCaretaker } from "./kit/fleet.ts"
+import { changedLife, lifeWith } from "./kit/life.ts"
 
 const DAY = 86_400_000
 const folder = mkdtempSync(join(tmpdir(), "left-volumes-"))
@@ -67,7 +68,7 @@ test("the volume of a session that was recorded again stays until that one ends"
   expect(removed).toEqual([])
   await store.change("s", clock.now(), (row) => ({
     ...row,
-    life: { ...row.life, wanted: "ended", phase: "ended" },
+    life: changedLife(row.life, { wanted: "ended", phase: "ended" }),
   }))
   clock.advance(7 * DAY)
   await roundOn(store)
@@ -80,7 +81,7 @@ test("the volume of a forgotten session waits for the end of its sandbox, and a 
   const { clock, removed, roundOn, add } = stageOn(store, () =>
     isAway ? { is: "unknown", why: "no answer" } : { is: "ok", value: undefined },
   )
-  await add("s", { ...newLife, wanted: "running", phase: "running", ref: "box", generation: 1 })
+  await add("s", lifeWith({ wanted: "running", phase: "running", ref: "box", generation: 1 }))
   await store.forget("s", clock.now())
   clock.advance(8 * DAY)
   await roundOn(store)

@@ -1,6 +1,6 @@
 /** The warm pool with a hub that is away or refuses a session, and with a provider that refuses sandboxes. */
 import { describe, expect, test } from "bun:test"
-import { type Life, newLife } from "../../src/fleet/core/life.ts"
+import { newLife } from "../../src/fleet/core/life.ts"
 import { isReady } from "../../src/fleet/core/pool.ts"
 import { HubAway, HubRefusal } from "../../src/fleet/hub-port.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
@@ -9,6 +9,7 @@ import { openSqliteStore } from "../../src/fleet/store/sqlite-store.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { memoryProvider } from "./kit/fleet.ts"
+import { lifeWith } from "./kit/life.ts"
 import { poolOn } from "./kit/pool.ts"
 
 const row = { tenant: "pool", provider: "noop", environment: {}, poolKey: "old" } as const
@@ -16,7 +17,7 @@ const kinds = async (store: FleetStore) => (await store.pooled()).map(({ id, kin
 
 test("a claim that the hub refuses does not keep the pool from being filled", async () => {
   const store = openSqliteStore(":memory:")
-  const life: Life = { ...newLife, phase: "running", wanted: "running", ref: "box" }
+  const life = lifeWith({ phase: "running", wanted: "running", ref: "box" })
   await store.add({ ...row, id: "refused", kind: "claimed", tenant: "user:a" }, life, 0)
   const { pool, keeper } = await poolOn(store, 1, {
     handOver: async () => Promise.reject(new HubRefusal("there is no session refused")),

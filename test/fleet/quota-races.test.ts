@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { rowOf } from "../../src/fleet/store/life-row.ts"
 import { type Life, newLife } from "../../src/fleet/core/life.ts"
 import { poolKeyOf } from "../../src/fleet/core/pool.ts"
 import type { SandboxProvider } from "../../src/fleet/providers/contract.ts"
@@ -15,6 +16,7 @@ import { digestOf } from "../../src/lib/digest.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { untilTrue } from "../kit/until-true.ts"
 import { memoryProvider } from "./kit/fleet.ts"
+import { lifeWith } from "./kit/life.ts"
 import { poolOn } from "./kit/pool.ts"
 import { startPostgres, type TestPostgres } from "./kit/postgres.ts"
 
@@ -33,7 +35,7 @@ const databases: Readonly<Record<string, () => Promise<FleetStore>>> = {
   PostgreSQL: () => openPostgresStore(postgres.url),
 }
 
-const running = (ref: string): Life => ({ ...newLife, wanted: "running", phase: "running", ref })
+const running = (ref: string) => lifeWith({ wanted: "running", phase: "running", ref })
 
 /** Entries of the warm pool that can be claimed. */
 const addEntries = async (store: FleetStore, count: number): Promise<readonly string[]> => {
@@ -71,10 +73,11 @@ for (const [name, open] of Object.entries(databases))
       const stop = () => Promise.all(replicas.map(({ keeper }) => keeper.stop()))
       return { clock, of, stop }
     }
-    const add = (id: string, tenant: string, life = newLife) =>
+    const add = (id: string, tenant: string, life: Life = newLife) =>
       stores[0].add({ id, tenant, provider: "noop", environment: {} }, life, 0)
     const lives = async (ids: readonly string[]) =>
       Promise.all(ids.map(async (id) => (await stores[0].find(id))?.life ?? newLife))
+    const rows = async (ids: readonly string[]) => (await lives(ids)).map(rowOf)
     const isAnswered = (life: Life) => !life.pending && (life.ref ?? life.lastError) !== undefined
     const settled = (ids: readonly string[]) =>
       untilTrue(async () => (await lives(ids)).every(isAnswered), "every call is answered")
@@ -148,10 +151,10 @@ for (const [name, open] of Object.entries(databases))
       for (const id of ids) await add(id, "user:lost")
       await of(0).keeper.want("lost-1", "running")
       await settled(["lost-1"])
-      expect((await lives(ids))[0]?.doubt).toBe(true)
+      expect((await rows(ids))[0]?.doubt).toBe(true)
       await of(1).keeper.want("lost-2", "running")
       await settled(["lost-2"])
-      expect((await lives(ids))[1]).toMatchObject({ generation: 1, doubt: false })
+      expect((await rows(ids))[1]).toMatchObject({ generation: 1, doubt: false })
       isAway = false
       clock.advance(60_000)
       await of(0).keeper.tick()

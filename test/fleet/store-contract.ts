@@ -9,6 +9,7 @@ import { createWaiters } from "../../src/fleet/wait-for-change.ts"
 import { systemClock } from "../../src/lib/clock.ts"
 import { createManualClock } from "../kit/clock.ts"
 import { untilTrue } from "../kit/until-true.ts"
+import { changedLife, lifeWith } from "./kit/life.ts"
 
 const session = (id: string, threadKey?: string) => ({
   id,
@@ -200,7 +201,7 @@ export const storeContract = (
     })
 
     test("twenty claims at the same time from two connections get different sandboxes, and the others none", async () => {
-      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const running = lifeWith({ wanted: "running", phase: "running", ref: "r" })
       const entry = (id: string) => ({
         ...session(id),
         tenant: "pool",
@@ -210,7 +211,7 @@ export const storeContract = (
       for (let number = 0; number < 5; number += 1)
         await store.add(entry(`warm${number}`), running, number)
       await store.add({ ...entry("other-version"), poolKey: "k0" }, running, 0)
-      await store.add(entry("not-yet"), { ...running, phase: "booting" }, 0)
+      await store.add(entry("not-yet"), changedLife(running, { phase: "booting" }), 0)
       const claims = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
           (index % 2 === 0 ? store : other).claim(
@@ -244,7 +245,7 @@ export const storeContract = (
     })
 
     test("a claim without a thread can be put back, and a session that the hub has given cannot", async () => {
-      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const running = lifeWith({ wanted: "running", phase: "running", ref: "r" })
       const entry = { ...session("back"), tenant: "pool", kind: "pool" as const, poolKey: "k3" }
       await store.add(entry, running, 0)
       const to = { tenant: "user:b" }
@@ -259,7 +260,7 @@ export const storeContract = (
     })
 
     test("a claim says who makes the session and until when it is held, and neither outlives it", async () => {
-      const ready = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const ready = lifeWith({ wanted: "running", phase: "running", ref: "r" })
       const entry = { ...session("held"), tenant: "pool", kind: "pool" as const, poolKey: "k5" }
       await store.add(entry, ready, 0)
       const to = { tenant: "org:b", creator: "ann", heldUntil: 500 }
@@ -278,7 +279,7 @@ export const storeContract = (
     })
 
     test("a claim among named sandboxes takes one of these, also if another has waited longer", async () => {
-      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const running = lifeWith({ wanted: "running", phase: "running", ref: "r" })
       for (const [at, id] of ["older", "newer"].entries())
         await store.add(
           { ...session(id), tenant: "pool", kind: "pool", poolKey: "k4" },
@@ -295,7 +296,7 @@ export const storeContract = (
     })
 
     test("ten claims for one thread at the same time take one sandbox", async () => {
-      const running = { ...newLife, wanted: "running", phase: "running", ref: "r" } as const
+      const running = lifeWith({ wanted: "running", phase: "running", ref: "r" })
       for (const id of ["one1", "one2", "one3"])
         await store.add({ ...session(id), tenant: "pool", kind: "pool", poolKey: "k2" }, running, 0)
       const claims = await Promise.all(
@@ -314,7 +315,10 @@ export const storeContract = (
       await store.add(session("by-ref"), newLife, 0)
       expect(await store.findRef("sb-1")).toBeUndefined()
       const to = (ref: string | undefined) =>
-        store.change("by-ref", 1, (row) => ({ ...same(row), life: { ...row.life, ref } }))
+        store.change("by-ref", 1, (row) => ({
+          ...same(row),
+          life: changedLife(row.life, { phase: ref === undefined ? "absent" : "running", ref }),
+        }))
       await to("sb-1")
       expect((await other.findRef("sb-1"))?.id).toBe("by-ref")
       await to("sb-2")
@@ -322,7 +326,7 @@ export const storeContract = (
       expect((await other.findRef("sb-2"))?.id).toBe("by-ref")
       await to(undefined)
       expect(await other.findRef("sb-2")).toBeUndefined()
-      await store.add(session("with-ref"), { ...newLife, ref: "sb-3" }, 0)
+      await store.add(session("with-ref"), lifeWith({ phase: "booting", ref: "sb-3" }), 0)
       expect((await other.findRef("sb-3"))?.id).toBe("with-ref")
     })
 
@@ -345,8 +349,8 @@ export const storeContract = (
 
     test("the sessions of an owner that have a sandbox or a call are read without the others", async () => {
       const ofC = (id: string) => ({ ...session(id), tenant: "user:c" })
-      await store.add(ofC("c-ended"), { ...newLife, phase: "ended" }, 0)
-      await store.add(ofC("c-runs"), { ...newLife, phase: "running", ref: "c1" }, 0)
+      await store.add(ofC("c-ended"), lifeWith({ phase: "ended" }), 0)
+      await store.add(ofC("c-runs"), lifeWith({ phase: "running", ref: "c1" }), 0)
       await store.add(ofC("c-called"), newLife, 0)
       await store.change("c-called", 1, (row) => ({ ...same(row), caller: "replica" }))
       const ids = (await other.activeOf("user:c")).map(({ id }) => id)
@@ -354,7 +358,7 @@ export const storeContract = (
     })
 
     test("sessions that have ended are neither listed nor counted, and are found by the time of their end or next look", async () => {
-      const ended: Life = { ...newLife, phase: "ended", wanted: "ended" }
+      const ended = lifeWith({ phase: "ended", wanted: "ended" })
       const at = 7_000_000
       await store.add(session("present"), newLife, at)
       for (const id of ["over-1", "over-2", "over-3"]) await store.add(session(id), ended, at)
@@ -378,7 +382,7 @@ export const storeContract = (
     })
 
     test("the row of an ended session is deleted, unless the session was changed or made anew", async () => {
-      const ended: Life = { ...newLife, phase: "ended", wanted: "ended" }
+      const ended = lifeWith({ phase: "ended", wanted: "ended" })
       const read = async (id: string) => {
         const row = await store.add(session(id), ended, 0)
         expect(row.rev).toBe(0)
@@ -397,8 +401,8 @@ export const storeContract = (
       const count = async () =>
         (await other.phases()).find(({ phase }) => phase === "paused")?.count ?? 0
       const before = await count()
-      await store.add(session("paused-1"), { ...newLife, phase: "paused", ref: "z1" }, 0)
-      await store.add(session("paused-2"), { ...newLife, phase: "paused", ref: "z2" }, 0)
+      await store.add(session("paused-1"), lifeWith({ phase: "paused", ref: "z1" }), 0)
+      await store.add(session("paused-2"), lifeWith({ phase: "paused", ref: "z2" }), 0)
       expect((await count()) - before).toBe(2)
     })
 
@@ -454,11 +458,11 @@ export const storeContract = (
 
     test("twenty starts of an owner at the same time: as many are admitted as there is room, each for its call only", async () => {
       const tenant = "user:admitted"
-      const starting = (number: number): Life => ({
-        ...newLife,
-        number,
-        pending: { number, call: { do: "create", generation: 1 }, since: 0, dirty: false },
-      })
+      const starting = (number: number) =>
+        lifeWith({
+          number,
+          pending: { number, call: { do: "create", generation: 1 }, since: 0, dirty: false },
+        })
       const ids = Array.from({ length: 20 }, (_, index) => `a${index}`)
       for (const id of ids) {
         await store.add({ ...session(id), tenant }, newLife, 0)
@@ -478,7 +482,7 @@ export const storeContract = (
       // It lasts while the call or its result is in doubt, and ends with it.
       const change = (id: string, life: Life) =>
         store.change(id, 1, (row) => ({ ...same(row), life, caller: undefined }))
-      await change(first, { ...newLife, number: 1, doubt: true })
+      await change(first, lifeWith({ number: 1, doubt: true }))
       expect((await other.activeOf(tenant)).map(({ id }) => id)).toContain(first)
       await change(second, { ...newLife, number: 1 })
       expect((await other.find(second))?.isAdmitted).toBeUndefined()
@@ -520,13 +524,9 @@ export const storeContract = (
       expect(left).toBeUndefined()
     })
 
-    const running = (ref: string, generation = 1): Life => ({
-      ...newLife,
-      wanted: "running",
-      phase: "running",
-      ref,
-      generation,
-    })
+    const running = (ref: string, generation = 1) =>
+      lifeWith({ wanted: "running", phase: "running", ref, generation })
+    const paused = (ref: string) => changedLife(running(ref), { phase: "paused" })
     /** Changes the life of a session as the keeper does: with its records, in one transaction. */
     const to = (on: FleetStore, id: string, life: Life, at: number) =>
       on.change(id, at, (row) => ({
@@ -549,8 +549,8 @@ export const storeContract = (
       await Promise.all([store.countSeconds(from + 60_000), other.countSeconds(from + 60_000)])
       expect(await other.secondsOf("user:t", 20)).toBe(61.5)
       expect(await other.secondsOf("user:t", 22)).toBe(0)
-      await to(store, "t1", { ...running("t-box1"), phase: "paused" }, from + 60_000)
-      await to(store, "t2", { ...running("t-box2"), phase: "paused" }, from + 60_000)
+      await to(store, "t1", paused("t-box1"), from + 60_000)
+      await to(store, "t2", paused("t-box2"), from + 60_000)
       await to(store, "t1", running("t-box1"), 21 * DAY_MS)
       await to(other, "t1", newLife, 21 * DAY_MS + 7000)
       expect(await other.secondsOf("user:t", 21)).toBe(7)
@@ -562,7 +562,7 @@ export const storeContract = (
     test("every sandbox of a session has one record, which is stored with the change and read by its owner only", async () => {
       await store.add(session("had"), newLife, 0)
       await to(store, "had", running("had-1", 1), 1000)
-      await to(store, "had", { ...running("had-1", 1), phase: "paused" }, 11_000)
+      await to(store, "had", paused("had-1"), 11_000)
       await to(other, "had", running("had-1", 1), 500_000)
       await to(store, "had", { ...newLife, generation: 1 }, 505_000)
       await to(other, "had", running("had-2", 2), 600_000)
@@ -605,7 +605,7 @@ export const storeContract = (
         ...Array.from({ length: 10 }, (_, index) =>
           (index % 2 === 0 ? store : other).countSeconds(from + 60_000),
         ),
-        to(other, "twice", { ...running("twice-1"), phase: "paused" }, from + 60_000),
+        to(other, "twice", paused("twice-1"), from + 60_000),
       ])
       expect(await store.secondsOf("user:twice", 30)).toBe(60)
       expect(await store.history("twice", "user:twice", 10)).toMatchObject([{ seconds: 60 }])

@@ -6,7 +6,8 @@ import type { z } from "zod"
 import { bodies, restoreBody } from "../core/bodies.ts"
 import { refuseVariables } from "../core/environment.ts"
 import { isReserved } from "../../settings/reaches.ts"
-import { lacksSnapshot } from "../core/life-change.ts"
+import { isGivenUp } from "../core/life.ts"
+import { lacksSnapshot } from "../core/life-answers.ts"
 import { isSharedVolume, workspaceVolume } from "../core/names.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { SandboxInfo } from "../providers/contract.ts"
@@ -78,7 +79,7 @@ export const backendRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     what: string,
   ): Promise<StoredSession> => {
     const limit = AbortSignal.timeout(MAX_WAIT_MS)
-    const found = await keeper.waitFor(session, (row) => holds(row) || row.life.failed, limit)
+    const found = await keeper.waitFor(session, (row) => holds(row) || isGivenUp(row.life), limit)
     if (found && holds(found)) return found
     const why = found?.life.lastError ?? "it takes longer than expected"
     throw new ApiError(503, "not-done", `${what}: ${why}`, 10)

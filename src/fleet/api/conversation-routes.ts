@@ -1,6 +1,7 @@
 /** Routes about conversations: chats, threads, and prompts for their agents. The first call of a conversation makes its session. */
 import { shortDigest } from "../../lib/digest.ts"
 import { bodies } from "../core/bodies.ts"
+import { isGivenUp } from "../core/life.ts"
 import type { RouteName } from "../core/routes.ts"
 import { logResolve } from "../follow-hub.ts"
 import { isNewProvision, statusOf } from "../core/statuses.ts"
@@ -77,7 +78,7 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
   const fresh = async (session: StoredSession) => (await store.find(session.id)) ?? session
 
   const isWanted = ({ life }: StoredSession) => life.wanted === "running"
-  const runs = ({ life }: StoredSession) => life.phase === "running" || life.failed
+  const runs = ({ life }: StoredSession) => life.phase === "running" || isGivenUp(life)
   /** One that nobody wants to run does not come: its caller is told what it is. */
   const waited = async (session: StoredSession, seconds: number): Promise<StoredSession> => {
     if (seconds <= 0) return session
@@ -189,7 +190,11 @@ export const conversationRoutes = (parts: ApiParts): Readonly<Record<Name, Handl
       refuseEnded(session)
       await hub.stop(session.id)
       // A sandbox at work is kept awake: it can sleep when the end of the turn is known.
-      await keeper.waitFor(session.id, ({ life }) => !life.busy, AbortSignal.timeout(STOP_MS))
+      await keeper.waitFor(
+        session.id,
+        ({ life }) => life.runner !== "busy",
+        AbortSignal.timeout(STOP_MS),
+      )
       return viewOf((await keeper.want(session.id, "asleep")) ?? session)
     },
   }

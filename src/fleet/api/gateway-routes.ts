@@ -7,6 +7,7 @@ import { describeError } from "../../lib/log.ts"
 import { readLimitedText } from "../../lib/read-limited.ts"
 import { DISPLAY_FOLDER } from "../../wire/frames/display.ts"
 import { bodies } from "../core/bodies.ts"
+import { isGivenUp } from "../core/life.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
@@ -119,7 +120,7 @@ export const gatewayRoutes = (parts: ApiParts): Readonly<Record<Name, Handler>> 
     refuseAsleepElsewhere(session)
     if (session.life.phase !== "running") await refuseAboveQuota(parts, session)
     await wake(parts, session)
-    const isThere = ({ life }: StoredSession) => life.phase === "running" || life.failed
+    const isThere = ({ life }: StoredSession) => life.phase === "running" || isGivenUp(life)
     const found = await keeper.waitFor(session.id, isThere, AbortSignal.timeout(MAX_WAIT_MS))
     if (found?.life.phase === "running") return found
     const why = found?.life.lastError ?? "it takes longer than expected"

@@ -1,5 +1,6 @@
 /** Routes about one sandbox: its status, and the verbs that change it. */
 import { costOf, counted, type SandboxRecord } from "../core/history.ts"
+import { isGivenUp } from "../core/life.ts"
 import type { RouteName } from "../core/routes.ts"
 import type { StoredSession } from "../store/ports.ts"
 import {
@@ -16,8 +17,8 @@ import {
 } from "./api-call.ts"
 
 const verbs = {
-  pause: { wanted: "asleep", deep: false, holds: ["paused", "absent"] },
-  hibernate: { wanted: "asleep", deep: true, holds: ["absent"] },
+  pause: { wanted: "asleep", deep: false, holds: ["paused", "absent", "creating"] },
+  hibernate: { wanted: "asleep", deep: true, holds: ["absent", "creating"] },
   resume: { wanted: "running", deep: false, holds: ["running"] },
   terminate: { wanted: "ended", deep: false, holds: ["ended"] },
 } as const
@@ -64,7 +65,7 @@ export const sandboxRoutes = (
         verb === "resume" ? await wake(parts, session) : await keeper.want(session.id, wanted, deep)
       if (!waits) return viewOf(changed ?? session)
       const reached = ({ life }: StoredSession) =>
-        !life.pending && ((holds as readonly string[]).includes(life.phase) || life.failed)
+        !life.pending && ((holds as readonly string[]).includes(life.phase) || isGivenUp(life))
       const limit = AbortSignal.timeout(MAX_WAIT_MS)
       return viewOf((await keeper.waitFor(session.id, reached, limit)) ?? session)
     }

@@ -1,6 +1,6 @@
 /** What the bridge says about a session's sandbox. Pure. */
 import type { Capabilities, ProviderName } from "../providers/contract.ts"
-import type { Life } from "./life.ts"
+import { isTouched, type Life } from "./life.ts"
 import { isNewProvision } from "./statuses.ts"
 
 export interface BridgeEntry {
@@ -16,7 +16,7 @@ export const bridgeKey = (session: string): string => `sandbox:${session}`
 
 /** The sandbox that other programs may use: its runner has connected, or it sleeps. Undefined: there is none. */
 export const usableRef = (life: Life): string | undefined =>
-  life.phase === "running" || life.phase === "paused" || life.touched ? life.ref : undefined
+  life.phase === "running" || life.phase === "paused" || isTouched(life) ? life.ref : undefined
 
 export const bridgeEntry = (
   life: Life,

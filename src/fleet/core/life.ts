@@ -1,4 +1,4 @@
-/** The life of one session's sandbox through all its generations: its stored state, events and calls. */
+/** The life of one session's sandbox through all its generations: its phases with what is true in them, events and calls. */
 import { z } from "zod"
 import type { Capabilities, ProviderResult, SandboxInfo } from "../providers/contract.ts"
 
@@ -23,14 +23,10 @@ const callSchema = z.discriminatedUnion("do", [
 ])
 export type Call = z.output<typeof callSchema>
 
-export const lifeSchema = z.object({
-  wanted: z.enum(["running", "asleep", "ended"]),
-  phase: z.enum(["absent", "booting", "running", "paused", "ended"]),
+/** What is known of the session in every phase. */
+export const sessionSchema = z.object({
   /** Increases before every create, and is in the sandbox's name, labels, environment and runner token. */
   generation: z.number(),
-  ref: z.string().optional(),
-  /** When the provider ends the sandbox. */
-  expiresAt: z.number().optional(),
   snapshot: z.object({ id: z.string(), version: z.string().optional() }).optional(),
   /** Snapshots that a create did not find. The fleet does not delete them while the session lives. Absent: none. */
   missingSnapshots: z.array(z.string()).optional(),
@@ -40,85 +36,115 @@ export const lifeSchema = z.object({
     .optional(),
   /** The number of the last call. An answer with another number is late. */
   number: z.number(),
-  /** A create may exist whose answer was lost: look before anything else is asked. */
-  doubt: z.boolean(),
-  /** The answer of a call that changes the sandbox's state was lost: probe first. */
-  unsure: z.boolean(),
   /** Sandboxes to terminate: strays without unsaved work. */
   doomed: z.array(z.string()),
-  /** A runner of this generation is connected. */
-  linked: z.boolean(),
-  busy: z.boolean(),
   /** Prompts of the session are queued or run. Absent: none. */
   waits: z.boolean().optional(),
-  /** There may be work in the sandbox. */
-  touched: z.boolean(),
-  /** That work is in the snapshot. */
-  saved: z.boolean(),
-  /** The hook before the snapshot has run for the next snapshot, and nothing was done since. */
-  prepared: z.boolean(),
-  /** When that hook was last answered, or may have run: the runner sleeps until the hook after the snapshot. Absent: it is awake. */
-  preparedAt: z.number().optional(),
-  /** Failures of that hook in a row. Absent: none. */
-  hookFailures: z.number().optional(),
-  /** Save and end this sandbox, then continue in a new one. */
-  replace: z.boolean(),
-  /** Sleep without memory: save and end instead of pausing. */
-  deep: z.boolean(),
-  /** A snapshot of the busy sandbox was made before its forced end. */
-  rescued: z.boolean(),
-  /** The runner was started again in this boot. */
-  restarted: z.boolean(),
-  /** Given up until the next request for it. */
-  failed: z.boolean(),
+  /** How often it did not come to run, in a row. */
   failures: z.number(),
   /** Consecutive answers without a result. */
   attempts: z.number(),
   lastError: z.string().optional(),
   retryAt: z.number().optional(),
-  bootBy: z.number().optional(),
-  /**
-   * When to look again at a sandbox that was still being made when it was found: the process that makes it may have died. Absent:
-   * only `bootBy` counts.
-   */
-  lookAt: z.number().optional(),
   idleAt: z.number().optional(),
   /** The last use by people that is known, by the clock of the hub. Only a change counts. */
   usedAt: z.number().optional(),
-  pausedAt: z.number().optional(),
-  /** Since when the runner of a sandbox that should run has no connection. Absent: it has one. */
-  unlinkedAt: z.number().optional(),
   /** How long the provider lets the sandboxes of this session be idle. Absent: as long as those of others. */
   idleMs: z.number().optional(),
 })
-export type Life = z.output<typeof lifeSchema>
 
-/** The fields about a sandbox while there is none. */
-export const noSandbox = {
+/** `deep`: sleep without memory, so it is saved and ended instead of paused. */
+type Wish =
+  | { readonly wanted: "running" | "ended"; readonly deep?: undefined }
+  | { readonly wanted: "asleep"; readonly deep: boolean }
+
+/** Facts about one sandbox. `phases` says which of them are true in which phase. */
+interface Facts {
+  /** Its id at the provider. */
+  readonly ref: string
+  /** When the provider ends it. */
+  readonly expiresAt?: number | undefined
+  /** Its connection as it was last heard of. `away`: none. */
+  readonly runner: "away" | "idle" | "busy"
+  /** `saved`: all of it is in the snapshot. `rescued`: the snapshot was made before a forced end, while the agent worked on. */
+  readonly work: "none" | "unsaved" | "rescued" | "saved"
+  /** The answer of a call that changes its state was lost: probe first. */
+  readonly unsure: boolean
+  /** Its create may have made a second one: look before anything else is asked. */
+  readonly twin: boolean
+  /** Save and end it, then continue in a new one. */
+  readonly replace: boolean
+  /** Its runner was started again since it was made or resumed. */
+  readonly restarted: boolean
+  /**
+   * When the hook before a snapshot was last answered, or may have run: the runner sleeps until the hook after the snapshot.
+   * `holds`: for the next snapshot, since nothing was done meanwhile. Absent: the runner is awake.
+   */
+  readonly hook?: { readonly at: number; readonly holds: boolean } | undefined
+  /** Failures of that hook in a row. Absent: none. */
+  readonly hookFailures?: number | undefined
+  /** When it counts as not started. */
+  readonly bootBy: number
+  /** When to look again at one that was still being made when it was found: the process that makes it may have died. */
+  readonly lookAt?: number | undefined
+  /** Since when its runner has no connection. */
+  readonly unlinkedAt: number
+  readonly pausedAt: number
+}
+
+const ofMade = ["ref", "expiresAt", "work", "unsure", "twin", "replace", "restarted"] as const
+const ofHook = ["hook", "hookFailures"] as const
+
+/**
+ * `creating`: a create is under way, or its answer was lost, so a sandbox may exist. `booting`: it runs, and its runner has no
+ * connection.
+ */
+export const phases = {
+  absent: [],
+  creating: ["runner", "work"],
+  booting: [...ofMade, ...ofHook, "bootBy", "lookAt", "unlinkedAt"],
+  running: [...ofMade, ...ofHook, "runner"],
+  paused: [...ofMade, ...ofHook, "runner", "pausedAt"],
+  ended: [],
+} as const satisfies Record<string, readonly (keyof Facts)[]>
+
+export type Phase = keyof typeof phases
+type FactName<P extends Phase> = (typeof phases)[P][number]
+export type FactsOf<P extends Phase> = P extends Phase ? Pick<Facts, FactName<P>> : never
+
+/** A life in this phase. Facts of other phases can be read, and are never there. */
+export type In<P extends Phase> = P extends Phase
+  ? z.output<typeof sessionSchema> &
+      Wish & { readonly phase: P } & FactsOf<P> & {
+        readonly [F in Exclude<keyof Facts, FactName<P>>]?: undefined
+      }
+  : never
+export type Life = In<Phase>
+/** Its sandbox is known. */
+export type Made = In<"booting" | "running" | "paused">
+export type Unmade = In<"absent" | "creating" | "ended">
+
+export const newLife: In<"absent"> & { readonly wanted: "asleep" } = {
   phase: "absent",
-  linked: false,
-  busy: false,
-  touched: false,
-  saved: false,
-  prepared: false,
-  replace: false,
-  rescued: false,
-  restarted: false,
-  unsure: false,
-} as const satisfies Partial<Life>
-
-export const newLife: Life = {
-  ...noSandbox,
   wanted: "asleep",
+  deep: false,
   generation: 0,
   number: 0,
-  doubt: false,
   doomed: [],
-  deep: false,
-  failed: false,
   failures: 0,
   attempts: 0,
 }
+
+export const isLinked = ({ runner = "away" }: Life): boolean => runner !== "away"
+/** There may be work in the sandbox. */
+export const isTouched = ({ work = "none" }: Life): boolean => work !== "none"
+
+export const MAX_FAILURES = 5
+/** Until the next request for it. */
+export const isGivenUp = ({ failures }: Life): boolean => failures >= MAX_FAILURES
+/** A sandbox may exist that is not known: look before anything else is asked. */
+export const isInDoubt = ({ phase, pending, twin = false }: Life): boolean =>
+  twin || (phase === "creating" && pending?.call.do !== "create")
 
 export interface LifePolicy {
   readonly can: Capabilities

@@ -1,6 +1,6 @@
 /** The warm pool: sandboxes that were started ahead. Decides what is started and ended, and which one may be claimed. Pure. */
 import { doubledMs } from "../../lib/backoff.ts"
-import type { Life } from "./life.ts"
+import { isGivenUp, isTouched, type Life } from "./life.ts"
 import { divideVariables, type OwnSources } from "./link-variables.ts"
 
 /** The tenant of a sandbox in the pool. It is not an owner, so it has none of an owner's credentials. */
@@ -63,7 +63,7 @@ export const pauseAfter = (
 ): PoolPause | undefined => {
   const now = pause && worked > pause.since ? undefined : pause
   const hasFailed = entries.some(
-    ({ poolKey, life }) => poolKey === key && life.failed && life.wanted !== "ended",
+    ({ poolKey, life }) => poolKey === key && isGivenUp(life) && life.wanted !== "ended",
   )
   // Entries that were started together fail together: that is one failure.
   if (!hasFailed || (now && at < now.until)) return now
@@ -76,16 +76,15 @@ export const pauseAfter = (
 export const isReady = (life: Life): boolean =>
   life.phase === "running" &&
   life.wanted === "running" &&
-  life.ref !== undefined &&
   !life.pending &&
-  !life.doubt &&
+  !life.twin &&
   !life.unsure &&
   !life.replace &&
-  !life.busy
+  life.runner !== "busy"
 
 const isUseful = ({ poolKey, life }: PoolEntry, { key, at }: PoolAims): boolean =>
   poolKey === key &&
-  !life.failed &&
+  !isGivenUp(life) &&
   (life.expiresAt === undefined || at < life.expiresAt - BEFORE_END_MS)
 
 /**
@@ -93,7 +92,7 @@ const isUseful = ({ poolKey, life }: PoolEntry, { key, at }: PoolAims): boolean 
  * with their replicas. After a failure the next attempt begins when it is made, so a provider that refuses is not asked more often.
  */
 const startedAt = ({ createdAt, life }: PoolEntry): number =>
-  !life.touched && life.lastError === undefined
+  !isTouched(life) && life.lastError === undefined
     ? createdAt
     : Math.max(createdAt, life.unlinkedAt ?? 0, life.pending?.since ?? 0, life.retryAt ?? 0)
 

@@ -1,5 +1,5 @@
 /** How many sandboxes an owner may have at the same time and start in a time. Pure. */
-import type { Life } from "./life.ts"
+import { isInDoubt, type Life } from "./life.ts"
 
 interface Counted {
   readonly id: string
@@ -45,7 +45,8 @@ export const hasRoom = (
 ): boolean => ofOwner.filter((one) => one.id !== session && hasPlace(one)).length < quota
 
 /** An admission lasts until it is known what became of the call: a create without an answer may have made a sandbox. */
-export const keepsAdmission = (life: Life): boolean => isStarting(life) || life.doubt || life.unsure
+export const keepsAdmission = (life: Life): boolean =>
+  isStarting(life) || isInDoubt(life) || life.unsure === true
 
 const isCounted = (one: Counted): boolean => isStarting(one.life) || hasPlace(one)
 

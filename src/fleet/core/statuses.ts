@@ -1,5 +1,5 @@
 /** How the fleet's phases are named outside: by the sandbox API and by the thread API. */
-import type { Life } from "./life.ts"
+import { isGivenUp, isTouched, type Life } from "./life.ts"
 
 export interface OutwardStatus {
   /** Of the sandbox API. */
@@ -13,7 +13,7 @@ export const statusOf = (life: Life): OutwardStatus => {
   const providerSandboxId = life.ref ?? null
   if (life.phase === "ended")
     return { status: "terminated", threadStatus: "destroyed", providerSandboxId: null }
-  if (life.failed) return { status: "warm", threadStatus: "error", providerSandboxId: null }
+  if (isGivenUp(life)) return { status: "warm", threadStatus: "error", providerSandboxId: null }
   if (life.phase === "running")
     return { status: "running", threadStatus: "active", providerSandboxId }
   const asleep = life.wanted !== "running"
@@ -21,9 +21,9 @@ export const statusOf = (life: Life): OutwardStatus => {
     return asleep
       ? { status: "paused", threadStatus: "paused", providerSandboxId }
       : { status: "warm", threadStatus: "resuming", providerSandboxId }
-  if (life.phase === "absent" && asleep && life.snapshot)
+  if (life.ref === undefined && asleep && life.snapshot)
     return { status: "paused", threadStatus: "paused", providerSandboxId: null }
-  const restored = life.snapshot !== undefined || life.touched
+  const restored = life.snapshot !== undefined || isTouched(life)
   return { status: "warm", threadStatus: restored ? "resuming" : "creating", providerSandboxId }
 }
 

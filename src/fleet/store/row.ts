@@ -1,7 +1,8 @@
 /** The row of a session, as both databases return it. */
 import { z } from "zod"
 import { type SandboxRecord, whysEnded } from "../core/history.ts"
-import { type Life, lifeSchema } from "../core/life.ts"
+import type { Life } from "../core/life.ts"
+import { lifeSchema, rowOf } from "./life-row.ts"
 import { type PromptCounts, promptCounts } from "../core/prompt-counts.ts"
 import { keepsAdmission } from "../core/quota.ts"
 import type { StoredSnapshot } from "../core/snapshots.ts"
@@ -141,7 +142,7 @@ export const readRecord = (row: unknown): SandboxRecord => {
  * may contain or may have been cut to.
  */
 export const lifeText = (life: Life): string =>
-  JSON.stringify(life, (_key, value: unknown) =>
+  JSON.stringify(rowOf(life), (_key, value: unknown) =>
     typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\uFFFD") : value,
   )
 

@@ -3,7 +3,6 @@ import { afterEach, describe, expect, test } from "bun:test"
 import { bridgedStore } from "../../../src/fleet/bridge/bridged-store.ts"
 import { createRedisBridge } from "../../../src/fleet/bridge/redis-bridge.ts"
 import { bridgeEntry, bridgeMark } from "../../../src/fleet/core/bridge-entry.ts"
-import { type Life, newLife } from "../../../src/fleet/core/life.ts"
 import type { SandboxProvider } from "../../../src/fleet/providers/contract.ts"
 import type { StoredSession } from "../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
@@ -11,6 +10,7 @@ import { type Clock, systemClock } from "../../../src/lib/clock.ts"
 import { createManualClock } from "../../kit/clock.ts"
 import { freePort } from "../../kit/free-port.ts"
 import { keeperOn, memoryProvider, silentLog } from "../kit/fleet.ts"
+import { changedLife, type Flags, lifeWith } from "../kit/life.ts"
 import { type RedisDouble, startRedisDouble } from "../kit/redis-double.ts"
 import { untilTrue } from "../../kit/until-true.ts"
 
@@ -276,18 +276,18 @@ describe("the bridge to Redis", () => {
 })
 
 describe("the entry of a session", () => {
-  const life = (change: Partial<Life>): Life => ({ ...newLife, ref: "r", ...change })
+  const life = (flags: Flags) => lifeWith({ ref: "r", ...flags })
   const noop = { name: "noop", can: { volumes: false } } as const
 
   test("a sandbox whose runner has not connected has none, and one that connects again keeps it", () => {
     expect(bridgeEntry(life({ phase: "booting" }), noop, null)).toBeUndefined()
     expect(bridgeEntry(life({ phase: "booting", touched: true }), noop, null)).toBeDefined()
-    expect(bridgeEntry({ ...newLife, touched: true }, noop, null)).toBeUndefined()
+    expect(bridgeEntry(lifeWith({ touched: true }), noop, null)).toBeUndefined()
   })
 
   test("a later generation is new if neither a snapshot nor a volume has brought the files", () => {
-    const isNew = (change: Partial<Life>, volumes = false) =>
-      bridgeEntry(life({ phase: "running", ...change }), { ...noop, can: { volumes } }, null)
+    const isNew = (flags: Flags, volumes = false) =>
+      bridgeEntry(life({ phase: "running", ...flags }), { ...noop, can: { volumes } }, null)
         ?.isNewProvision
     expect(isNew({ generation: 1 })).toBe(false)
     expect(isNew({ generation: 2 })).toBe(true)
@@ -297,7 +297,7 @@ describe("the entry of a session", () => {
 
   test("work and idle time do not change the mark of an entry, sleep does", () => {
     const running = life({ phase: "running", touched: true })
-    expect(bridgeMark({ ...running, busy: true, idleAt: 7 })).toBe(bridgeMark(running))
-    expect(bridgeMark({ ...running, phase: "paused" })).not.toBe(bridgeMark(running))
+    expect(bridgeMark(changedLife(running, { busy: true, idleAt: 7 }))).toBe(bridgeMark(running))
+    expect(bridgeMark(changedLife(running, { phase: "paused" }))).not.toBe(bridgeMark(running))
   })
 })

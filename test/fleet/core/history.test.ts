@@ -14,10 +14,11 @@ import {
 } from "../../../src/fleet/core/history.ts"
 import { type Life, newLife } from "../../../src/fleet/core/life.ts"
 import { dueAt, step } from "../../../src/fleet/core/life-state.ts"
+import { changedLife, type Flags, lifeWith } from "../kit/life.ts"
 import { actions, capabilitySets, live, type Machine } from "./life-world.ts"
 
 const owner = { session: "s", tenant: "user:a", provider: "noop", costPerHour: 1 } as const
-const life = (over: Partial<Life>): Life => ({ ...newLife, ...over })
+const life = lifeWith
 const running = (ref: string, generation: number) =>
   life({ wanted: "running", phase: "running", ref, generation })
 
@@ -111,14 +112,14 @@ describe("the records after a step", () => {
   })
 
   test("a step that changes nothing about sandboxes changes no record", () => {
-    const idle = { before: running("r1", 1), after: { ...running("r1", 1), busy: true } }
+    const idle = { before: running("r1", 1), after: changedLife(running("r1", 1), { busy: true }) }
     expect(changesHistory(idle)).toBe(false)
     expect(recordsAfter(first, idle, owner, at + 5000)).toEqual([])
   })
 
-  const answered = (before: Life, call: object, is: "ok" | "missing", over: Partial<Life> = {}) => {
+  const answered = (before: Life, call: object, is: "ok" | "missing", flags: Flags = {}) => {
     const event = { type: "answer", number: 1, call, answer: { is, value: {} }, at: at + 5000 }
-    const after = life({ generation: 1, wanted: before.wanted, ...over })
+    const after = life({ generation: 1, wanted: before.wanted, ...flags })
     const lifeStep = { before, event, after } as LifeStep
     expect(changesHistory(lifeStep)).toBe(true)
     return recordsAfter(first, lifeStep, owner, at + 5000)
@@ -131,7 +132,7 @@ describe("the records after a step", () => {
     ["the session moves to another one", "replaced", { replace: true }, "terminate", "ok"],
     ["the provider does not know it any more", "gone", {}, "probe", "missing"],
   ] as const)("a sandbox that ends because %s has the reason %s", (_, why, over, call, is) => {
-    const before = { ...running("r1", 1), ...over }
+    const before = changedLife(running("r1", 1), over)
     expect(answered(before, { do: call, ref: "r1" }, is)).toMatchObject([
       { ref: "r1", endedAt: at + 5000, whyEnded: why, seconds: 5, countedAt: undefined },
     ])

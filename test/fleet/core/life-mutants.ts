@@ -22,30 +22,41 @@ const edit = (file: string, text: string, replacement: string) => ({ file, text,
 export const mutants: readonly Mutant[] = [
   {
     name: "a create in doubt is repeated without a look",
-    edits: [edit("life-answers.ts", "at, afterMs), doubt: true }", "at, afterMs), doubt: false }")],
+    edits: [
+      edit(
+        "life-answers.ts",
+        "withDelayNote(retryLater(life, why, at, afterMs), call, why)",
+        'withDelayNote(retryLater(enter(life, "absent", {}), why, at, afterMs), call, why)',
+      ),
+    ],
   },
   {
     name: "the create of a dead replica is not looked for",
-    edits: [edit("life-state.ts", "doubt: life.doubt || create,", "doubt: life.doubt,")],
+    edits: [
+      edit(
+        "life-state.ts",
+        "if (life.ref === undefined) return life",
+        'if (life.ref === undefined) return call.do === "create" ? enter(life, "absent", {}) : life',
+      ),
+    ],
   },
   {
     name: "a terminate that timed out counts as done",
     edits: [
       edit(
         "life-answers.ts",
-        'if (answer.is === "unknown" ||',
-        'if (call.do !== "terminate" && answer.is === "unknown" ||',
+        'if (answer.is !== "ok" && answer.is !== "missing") {',
+        'if (answer.is !== "ok" && answer.is !== "missing" && !(call.do === "terminate" && answer.is === "unknown")) {',
       ),
     ],
   },
   {
     name: "work does not undo the snapshot",
     edits: [
-      edit("life-state.ts", "...(worked && { saved: false, prepared: false }),", ""),
       edit(
         "life-state.ts",
-        "...(worked && life.pending && { pending: { ...life.pending, dirty: true } }),",
-        "",
+        "...(busy || used || (linked && !isTouched(life)) ? worked(unprepared(life)) : life),",
+        "...life,",
       ),
     ],
   },
@@ -54,7 +65,7 @@ export const mutants: readonly Mutant[] = [
     edits: [
       edit(
         "life-state.ts",
-        "if (life.pending !== undefined || life.doubt) return life",
+        "if (life.pending !== undefined || isInDoubt(life)) return life",
         "if (life.number >= 0) return life",
       ),
     ],
@@ -64,20 +75,20 @@ export const mutants: readonly Mutant[] = [
     // before it is ended. Either one alone is enough, so both are removed.
     name: "the sweep does not wait for calls under way",
     edits: [
-      edit("life-state.ts", "if (life.pending !== undefined || life.doubt) return life", ""),
+      edit("life-state.ts", "if (life.pending !== undefined || isInDoubt(life)) return life", ""),
       edit(
         "life-state.ts",
-        'if (life.wanted !== "ended" && life.ref === undefined && ours.some(isNew))',
-        "if (life.number < 0 && ours.some(isNew))",
+        'if (life.wanted !== "ended" && life.ref === undefined && isNew)',
+        "if (life.number < 0 && isNew)",
       ),
     ],
   },
   {
     name: "a busy sandbox is put to sleep",
     edits: [
-      edit("life-next.ts", "if (life.busy && !forced) return release(life, ref, policy)", ""),
-      edit("life-next.ts", "if (!life.busy && pauses", "if (pauses"),
-      edit("life-next.ts", "if (!life.busy && (!life.touched", "if ((!life.touched"),
+      edit("life-next.ts", "if ((isBusy || hasPrompts(life, at))", "if (hasPrompts(life, at)"),
+      edit("life-next.ts", "if (!isBusy && pauses", "if (pauses"),
+      edit("life-next.ts", "if (!isBusy && isKept(life))", "if (isKept(life))"),
     ],
   },
   {
@@ -85,8 +96,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       edit(
         "life-answers.ts",
-        'if (call.do === "restart") return only({ ...known, restarted: true })',
-        'if (call.do === "snapshot") return only(withoutSandbox(known))',
+        'if (answer.is === "blocked") return [known]',
+        'if (call.do === "snapshot") return [enter(known, "absent", {})]',
       ),
     ],
   },
@@ -95,8 +106,8 @@ export const mutants: readonly Mutant[] = [
     edits: [
       edit(
         "life-answers.ts",
-        'if (call.do === "restart") return only({ ...known, restarted: true })',
-        'if (call.do === "resume") return only(withoutSandbox(known))',
+        'if (answer.is === "blocked") return [known]',
+        'if (call.do === "resume") return [enter(known, "absent", {})]',
       ),
     ],
   },
@@ -105,14 +116,16 @@ export const mutants: readonly Mutant[] = [
     edits: [
       edit(
         "life-answers.ts",
-        "booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at)",
-        "booted({ ...life, touched: false, expiresAt: value.expiresAt ?? life.expiresAt }, policy, at)",
+        "booted({ ...life, expiresAt: value.expiresAt ?? life.expiresAt }, now)",
+        'booted({ ...life, work: "none", expiresAt: value.expiresAt ?? life.expiresAt }, now)',
       ),
     ],
   },
   {
     name: "a runner that answers counts as down",
-    edits: [edit("life-answers.ts", 'touched && health !== "none" &&', "health === undefined &&")],
+    edits: [
+      edit("life-answers.ts", 'isTouched(life) && health !== "none" &&', "health === undefined &&"),
+    ],
   },
   {
     name: "a runner of an earlier generation is believed",

@@ -6,13 +6,13 @@ import {
   blockedFor,
   closedBreaker,
 } from "../../../src/fleet/core/breaker.ts"
+import { lifeSchema, rowOf } from "../../../src/fleet/store/life-row.ts"
 import {
   type Answer,
   type Life,
   type LifeEffect,
   type LifeEvent,
   type LifePolicy,
-  lifeSchema,
   newLife,
 } from "../../../src/fleet/core/life.ts"
 import { notes } from "../../../src/fleet/core/life-notes.ts"
@@ -72,7 +72,7 @@ const newScene = (can: Partial<Capabilities>, over: Partial<LifePolicy> = {}) =>
     minimumVersion: undefined,
     ...over,
   }
-  let life = newLife
+  let life: Life = newLife
   let effects: readonly LifeEffect[] = []
   const feed = (event: LifeEvent) => {
     ;[life, effects] = step(life, event, policy)
@@ -81,7 +81,8 @@ const newScene = (can: Partial<Capabilities>, over: Partial<LifePolicy> = {}) =>
   const call = () => effects.find((effect) => effect.do === "call")
   return {
     feed,
-    life: () => life,
+    /** In the form in which it is stored. */
+    life: () => rowOf(life),
     noteTexts: () => effects.flatMap((effect) => (effect.do === "note" ? [effect.text] : [])),
     due: (at: number) => dueAt(life, policy, at),
     want: (wanted: Life["wanted"], at: number) => feed({ type: "want", wanted, at })?.call,
@@ -134,7 +135,8 @@ describe("a sandbox that is found while it is still being made", () => {
   test("is looked at no more when its runner has connected", () => {
     const scene = foundStarting()
     scene.runner(31_000)
-    expect(scene.life()).toMatchObject({ phase: "running", lookAt: undefined })
+    expect(scene.life().phase).toBe("running")
+    expect(scene.life().lookAt).toBeUndefined()
     expect(scene.feed({ type: "due", at: 35_000 })).toBeUndefined()
   })
 
@@ -216,6 +218,23 @@ describe("sleeping and waking", () => {
     scene.answer(ok(), at)
     scene.feed({ type: "lost", number: scene.life().number, at })
     expect(scene.answer(ok({ info: boxInfo("running") }), at)?.do).toBe("prepare")
+  })
+
+  test("a runner that was started again does not sleep for a snapshot, so the hook after one is not called", () => {
+    const scene = newScene({ snapshot: "copy" })
+    scene.want("running", 0)
+    scene.answer(ok({ ref: "a" }), 1)
+    scene.runner(2)
+    expect(scene.want("asleep", 3)?.do).toBe("prepare")
+    scene.want("running", 4)
+    scene.runner(5, false, false)
+    expect(scene.answer(ok(), 6)).toBeUndefined()
+    expect(scene.feed({ type: "due", at: 60_005 })?.call.do).toBe("probe")
+    scene.answer(ok({ info: boxInfo("running") }), 60_006)
+    expect(scene.feed({ type: "due", at: 70_000 })?.call.do).toBe("restart")
+    expect(scene.answer(ok(), 70_001)).toBeUndefined()
+    expect(scene.runner(70_002)).toBeUndefined()
+    expect(scene.life()).toMatchObject({ phase: "running", prepared: false })
   })
 
   test("a hook that was called too long ago does not count for a snapshot", () => {
@@ -558,6 +577,16 @@ describe("what cannot be brought back", () => {
     expect(told).toEqual([notes.delayed("no answer")])
   })
 
+  test("a create that was refused leaves nothing about a sandbox, and one whose runner connects all the same is looked for", () => {
+    const scene = newScene({})
+    scene.want("running", 0)
+    scene.runner(1, true)
+    expect(scene.answer({ is: "refused", why: "no credit" }, 2)).toBeUndefined()
+    expect(scene.life()).toMatchObject({ phase: "absent", linked: false, touched: false })
+    scene.runner(3)
+    expect(scene.feed({ type: "due", at: 5000 })?.call).toEqual({ do: "find", generation: 1 })
+  })
+
   test("a create that the breaker blocks is no failure and is tried again after the wait", () => {
     const scene = newScene({})
     scene.want("running", 0)
@@ -596,5 +625,5 @@ test("a life that was stored as JSON is read unchanged", () => {
   const scene = newScene({})
   scene.want("running", 0)
   const life = scene.life()
-  expect(lifeSchema.parse(JSON.parse(JSON.stringify(life)))).toEqual(life)
+  expect(rowOf(lifeSchema.parse(JSON.parse(JSON.stringify(life))))).toEqual(life)
 })

@@ -11,6 +11,7 @@ import type {
   LifeEvent,
   LifePolicy,
 } from "../../../src/fleet/core/life.ts"
+import { isInDoubt, isLinked, isTouched } from "../../../src/fleet/core/life.ts"
 import type { Capabilities, SandboxInfo } from "../../../src/fleet/providers/contract.ts"
 
 export interface Machine {
@@ -502,7 +503,7 @@ export const live = (
 
   must(call === undefined && life.pending === undefined, "the machine comes to rest")
   must(life.doomed.length === 0, "strays are terminated")
-  must(!life.doubt, "a doubt is resolved")
+  must(!isInDoubt(life), "a doubt is resolved")
   if (life.wanted === "ended") {
     must(life.phase === "ended", "a life that is to end ends")
     return must(boxes.length === 0, "no sandbox is left after the end")
@@ -515,10 +516,10 @@ export const live = (
   must(unnoticed || box?.ref === life.ref, "the machine knows the sandbox that exists")
   if (final === "running") {
     must(life.phase === "running" && box?.state === "running", "a wanted sandbox runs")
-    must(box?.linked === true && life.linked, "its runner is connected")
+    must(box?.linked === true && isLinked(life), "its runner is connected")
   } else {
     const canSleep = can.supportsPause || can.snapshot !== "none"
     if (canSleep) must(!box || box.state === "paused", "an unwanted sandbox sleeps")
-    else must(!box || box.work > 0 || life.touched, "an unused sandbox does not stay")
+    else must(!box || box.work > 0 || isTouched(life), "an unused sandbox does not stay")
   }
 }

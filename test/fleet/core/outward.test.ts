@@ -5,6 +5,7 @@ import { newLife } from "../../../src/fleet/core/life.ts"
 import { labelsOf, sandboxName, workspaceVolume } from "../../../src/fleet/core/names.ts"
 import { isNewProvision, statusOf } from "../../../src/fleet/core/statuses.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
+import { type Flags, lifeWith } from "../kit/life.ts"
 
 describe("the environment of a sandbox", () => {
   const core = { RUNNER_TOKEN: "t" }
@@ -44,8 +45,7 @@ describe("names of sandboxes and volumes", () => {
 })
 
 test("each phase has its outward status", () => {
-  const status = (over: Partial<typeof newLife>) =>
-    statusOf({ ...newLife, wanted: "running", ...over })
+  const status = (flags: Flags) => statusOf(lifeWith({ wanted: "running", ...flags }))
   expect(status({})).toMatchObject({ status: "warm", threadStatus: "creating" })
   expect(status({ snapshot: { id: "s" } })).toMatchObject({ threadStatus: "resuming" })
   expect(status({ phase: "booting", ref: "a" })).toMatchObject({ providerSandboxId: "a" })
@@ -60,7 +60,7 @@ test("each phase has its outward status", () => {
 })
 
 test("a sandbox that is not made yet is new if an earlier one had files that nothing brings back", () => {
-  const made = { ...newLife, generation: 1, ref: "a" }
+  const made = lifeWith({ phase: "booting", generation: 1, ref: "a" })
   expect(isNewProvision(newLife, false)).toBe(false)
   expect(isNewProvision(made, false)).toBe(false)
   expect(isNewProvision({ ...newLife, generation: 1 }, false)).toBe(true)

@@ -11,17 +11,18 @@ import {
   poolKeyOf,
 } from "../../../src/fleet/core/pool.ts"
 import { digestOf } from "../../../src/lib/digest.ts"
+import { changedLife, lifeWith } from "../kit/life.ts"
 
-const ready: Life = { ...newLife, wanted: "running", phase: "running", ref: "r", generation: 1 }
+const ready = lifeWith({ wanted: "running", phase: "running", ref: "r", generation: 1 })
 const states: Readonly<Record<string, Life>> = {
   ready,
   recorded: newLife,
-  booting: { ...ready, phase: "booting" },
-  busy: { ...ready, busy: true },
-  failed: { ...newLife, wanted: "running", failed: true },
-  ending: { ...ready, wanted: "ended" },
-  ended: { ...newLife, wanted: "ended", phase: "ended" },
-  expiring: { ...ready, expiresAt: 1000 },
+  booting: changedLife(ready, { phase: "booting" }),
+  busy: changedLife(ready, { busy: true }),
+  failed: lifeWith({ wanted: "running", failed: true }),
+  ending: changedLife(ready, { wanted: "ended" }),
+  ended: lifeWith({ wanted: "ended", phase: "ended" }),
+  expiring: changedLife(ready, { expiresAt: 1000 }),
 }
 const entry = (id: string, state: string, poolKey = "now", createdAt = 0): PoolEntry => ({
   id,
@@ -155,29 +156,25 @@ describe("entries that start for long", () => {
   })
 
   test("an entry that was refused and waits for its next attempt keeps its place", () => {
-    const refused = {
-      ...newLife,
-      wanted: "running",
-      lastError: "no capacity",
-      failures: 1,
-    } as const
+    const refused = lifeWith({ wanted: "running", lastError: "no capacity", failures: 1 })
     const life: Life = { ...refused, retryAt: 100_000 }
     const waits: PoolEntry = { ...entry("a", "booting"), life }
     expect(planPool([waits], later(99_000, 1)).add).toBe(0)
     const pending = { number: 2, call: { do: "create", generation: 2 }, dirty: false } as const
-    const again = { ...waits, life: { ...refused, pending: { ...pending, since: 100_000 } } }
+    const asked = changedLife(refused, { pending: { ...pending, since: 100_000 } })
+    const again = { ...waits, life: asked }
     expect(planPool([again], later(114_999, 1)).add).toBe(0)
     // The attempt that is under way now is slow itself.
     expect(planPool([again], later(115_000, 1)).add).toBe(1)
   })
 
   test("an entry that was ready keeps its place for 15 seconds after its runner has lost its link, and during a call", () => {
-    const lost: Life = { ...ready, phase: "booting", touched: true, unlinkedAt: 900_000 }
+    const lost = changedLife(ready, { phase: "booting", touched: true, unlinkedAt: 900_000 })
     const one = { ...entry("a", "ready"), life: lost }
     expect(planPool([one], later(914_999, 1)).add).toBe(0)
     expect(planPool([one], later(915_000, 1)).add).toBe(1)
     const pending = { number: 2, call: { do: "probe", ref: "r" }, dirty: false } as const
-    const asked = { ...ready, touched: true, pending: { ...pending, since: 900_000 } }
+    const asked = changedLife(ready, { touched: true, pending: { ...pending, since: 900_000 } })
     expect(planPool([{ ...one, life: asked }], later(901_000, 1)).add).toBe(0)
   })
 
@@ -210,7 +207,7 @@ describe("entries that start for long", () => {
             const { unlinkedAt, retryAt } = one
             const lastError = one.hasError ? "refused" : undefined
             const more = { touched: one.wasUsed, lastError, unlinkedAt, retryAt }
-            return { ...made, life: { ...made.life, expiresAt: undefined, ...more } }
+            return { ...made, life: changedLife(made.life, { expiresAt: undefined, ...more }) }
           })
           const plan = planPool(entries, { key: "now", size, at })
           const left = entries.filter(
@@ -237,8 +234,8 @@ describe("which sandbox fits", () => {
     expect(names).toEqual(["ready", "expiring"])
     const pending = { number: 1, call: { do: "probe", ref: "r" }, since: 0, dirty: false } as const
     expect(isReady({ ...ready, pending })).toBe(false)
-    expect(isReady({ ...ready, doubt: true })).toBe(false)
-    expect(isReady({ ...ready, replace: true })).toBe(false)
+    expect(isReady(changedLife(ready, { doubt: true }))).toBe(false)
+    expect(isReady(changedLife(ready, { replace: true }))).toBe(false)
   })
 
   test("another program or another variable needs another sandbox, and the order of variables does not matter", () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { rowOf } from "../../../src/fleet/store/life-row.ts"
 import { newLife } from "../../../src/fleet/core/life.ts"
 import { createChanges } from "../../../src/fleet/store/changes.ts"
 import type { FleetStore } from "../../../src/fleet/store/ports.ts"
@@ -11,6 +12,7 @@ import { openPostgresStore } from "../../../src/fleet/store/postgres-store.ts"
 import { openSqliteStore } from "../../../src/fleet/store/sqlite-store.ts"
 import { freePort } from "../../kit/free-port.ts"
 import { untilTrue } from "../../kit/until-true.ts"
+import { formerLives, formerSchema } from "../kit/former-lives.ts"
 import { startPostgres, type TestPostgres } from "../kit/postgres.ts"
 import { storeContract } from "../store-contract.ts"
 
@@ -106,13 +108,13 @@ test("a change of a row that is deleted meanwhile on PostgreSQL changes nothing"
   await store.close()
 })
 
-const endedLife = JSON.stringify({ ...newLife, phase: "ended", wanted: "ended" })
+const endedLife = JSON.stringify({ ...rowOf(newLife), phase: "ended", wanted: "ended" })
 
 /** Ten thousand sessions of two owners, of which few are present, have a sandbox, a call or a place in the pool. */
 const manySessions = (numbers: string) => `INSERT INTO sandbox_sessions
     (id, tenant, provider, environment, life, ref, rev, created_at, updated_at, kind, pool_key, caller, call_until, due_at)
   SELECT 's' || i, CASE WHEN i % 2 = 0 THEN 'user:a' ELSE 'user:b' END, 'noop', '{}',
-    CASE WHEN i % 40 = 0 THEN '${JSON.stringify(newLife)}' ELSE '${endedLife}' END,
+    CASE WHEN i % 40 = 0 THEN '${JSON.stringify(rowOf(newLife))}' ELSE '${endedLife}' END,
     CASE WHEN i % 40 = 0 THEN 'r' || i END, 0, i, i, CASE WHEN i % 1000 = 0 THEN 'pool' ELSE 'hub' END,
     CASE WHEN i % 1000 = 0 THEN 'k' END, CASE WHEN i % 200 = 0 THEN 'x' END, CASE WHEN i % 200 = 0 THEN 500 END,
     CASE WHEN i % 40 = 0 THEN 1000 + i END FROM ${numbers}`
@@ -209,6 +211,11 @@ test("a database that cannot be reached or does not answer is an error that name
   silent.stop(true)
 })
 
+interface LifeText {
+  readonly id: string
+  readonly life: string
+}
+
 const VERSION_1 = {
   columns: "id, tenant, thread_key, provider, environment, life, rev, created_at, updated_at",
   table: (integer: string) => `CREATE TABLE sandbox_sessions (
@@ -222,7 +229,7 @@ const oldSnapshots = (integer: "BIGINT" | "INTEGER") =>
 const oldSnapshot = "INSERT INTO snapshots VALUES ('snap-old', 's', 1)"
 /** The sandbox of before there were records counts from the last change of its session. */
 const recordOfOld = [{ ref: "sb-old", generation: 0, createdAt: 1, countedAt: 1, seconds: 0 }]
-const oldLife = JSON.stringify({ ...newLife, phase: "running", ref: "sb-old" })
+const oldLife = JSON.stringify({ ...rowOf(newLife), phase: "running", ref: "sb-old" })
 
 test("a PostgreSQL database of the first version is brought up to date by one of five replicas that start together", async () => {
   const admin = new Bun.SQL({ url: postgres.url, max: 1 })
@@ -261,6 +268,61 @@ test("an SQLite database of the first version is brought up to date", async () =
   expect(await store.findRef("sb-old")).toMatchObject({ id: "s", kind: "hub" })
   expect(await store.snapshots()).toEqual([{ id: "snap-old", session: "s", createdAt: 1 }])
   expect(await store.history("s", "user:a", 10)).toMatchObject(recordOfOld)
+  await store.close()
+})
+
+/** The rows of a version without phases, one for each of its lives. */
+const formerRows = formerLives.map(({ row }, index) => ({ id: `former-${index}`, row }))
+const insertFormer = ({ id, row }: (typeof formerRows)[number]) =>
+  `INSERT INTO sandbox_sessions (${VERSION_1.columns})
+    VALUES ('${id}', 'user:a', NULL, 'noop', '{}', '${JSON.stringify(row)}', 0, 1, 1)`
+
+/** `texts`: what the database has of the lives. */
+const readsFormer = async (
+  store: FleetStore,
+  texts: () => Promise<ReadonlyMap<string, string>>,
+) => {
+  for (const [index, { id }] of formerRows.entries()) {
+    const life: unknown = (await store.find(id))?.life
+    expect(life).toEqual(formerLives[index]?.life)
+    await store.change(id, 2, (session) => session)
+  }
+  const written = await texts()
+  expect(written.size).toBe(formerRows.length)
+  for (const { id, row } of formerRows) {
+    const text: unknown = JSON.parse(written.get(id) ?? "")
+    expect(text).toEqual(row)
+    const byFormer: unknown = formerSchema.parse(text)
+    expect(byFormer).toEqual(text)
+  }
+}
+
+test("the rows of a version without phases are read from PostgreSQL in every phase, and a replica of that version can read what is written", async () => {
+  const admin = new Bun.SQL({ url: postgres.url, max: 1 })
+  await admin.unsafe("CREATE DATABASE of_former")
+  await admin.close()
+  const url = postgres.url.replace(/\/postgres$/, "/of_former")
+  const store = await openPostgresStore(url)
+  const sql = new Bun.SQL({ url, max: 1 })
+  for (const former of formerRows) await sql.unsafe(insertFormer(former))
+  await readsFormer(store, async () => {
+    const rows = (await sql`SELECT id, life FROM sandbox_sessions`) as readonly LifeText[]
+    return new Map(rows.map(({ id, life }) => [id, life]))
+  })
+  await sql.close()
+  await store.close()
+})
+
+test("the rows of a version without phases are read from SQLite in every phase, and that version can read what is written", async () => {
+  const path = join(folder, "former.db")
+  const store = openSqliteStore(path)
+  const db = new Database(path)
+  for (const former of formerRows) db.run(insertFormer(former))
+  await readsFormer(store, async () => {
+    const rows = db.query<LifeText, []>("SELECT id, life FROM sandbox_sessions").all()
+    return new Map(rows.map(({ id, life }) => [id, life]))
+  })
+  db.close()
   await store.close()
 })
 

@@ -3,6 +3,7 @@
  * threads claim its sandboxes: no sandbox has two threads, no thread has two, and none is left over.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { rowOf } from "../../../src/fleet/store/life-row.ts"
 import { isReady } from "../../../src/fleet/core/pool.ts"
 import type { FleetStore, StoredSession } from "../../../src/fleet/store/ports.ts"
 import { openPostgresStore } from "../../../src/fleet/store/postgres-store.ts"
@@ -45,15 +46,15 @@ const resolve = (thread: string, first: number): Promise<Record<string, unknown>
 }
 
 /** What a failed wait prints of each entry. Times are in seconds from now. */
-const rowOf = ({ id, kind, life, caller, callUntil, createdAt, dueAt }: StoredSession): string => {
+const lineOf = ({ id, kind, life, caller, callUntil, createdAt, dueAt }: StoredSession): string => {
   const from = (at: number | undefined) =>
     at === undefined ? "-" : ((at - Date.now()) / 1000).toFixed(1)
-  const { phase, wanted, pending, doubt, unsure, failed, failures, lastError } = life
+  const { phase, wanted, pending, doubt, unsure, failed, failures, lastError, linked } = rowOf(life)
   return [
     `${id} ${kind} ${phase} wanted ${wanted} generation ${life.generation} created ${from(createdAt)}`,
     `pending ${pending ? `${pending.call.do} since ${from(pending.since)}` : "-"}`,
     `caller ${caller ?? "-"} until ${from(callUntil)} due ${from(dueAt)}`,
-    `boot by ${from(life.bootBy)} retry ${from(life.retryAt)} linked ${life.linked}`,
+    `boot by ${from(life.bootBy)} retry ${from(life.retryAt)} linked ${linked}`,
     `doubt ${doubt} unsure ${unsure} failed ${failed} failures ${failures} error ${lastError ?? "-"}`,
   ].join(", ")
 }
@@ -68,7 +69,7 @@ const untilPool = async (
   await untilState(
     async () => {
       rows = await store.pooled()
-      return rows.map(rowOf).join("\n")
+      return rows.map(lineOf).join("\n")
     },
     () => holds(rows),
     what,

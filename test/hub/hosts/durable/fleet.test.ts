@@ -10,6 +10,7 @@ import type { FleetStore } from "../../../../src/fleet/store/ports.ts"
 import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
 import { createJwtVerifier } from "../../../../src/hub/access/verify-jwt.ts"
 import { SIGNATURE_HEADER, signedPost } from "../../../../src/lib/signed-request.ts"
+import { changedLife } from "../../../fleet/kit/life.ts"
 import { runnerProvider, type RunnerProvider } from "../../../fleet/kit/runner-provider.ts"
 import { FLEET_KEY, OPERATOR_TOKEN, serveFleet } from "../../../fleet/kit/served-fleet.ts"
 import { untilTrue } from "../../../kit/until-true.ts"
@@ -142,7 +143,7 @@ describe("a session without a runner", () => {
     await provider.terminate(String(before?.ref))
     await store.change("lost", Date.now(), (row) => ({
       ...row,
-      life: { ...row.life, unsure: true, touched: true, saved: false },
+      life: changedLife(row.life, { unsure: true, touched: true, saved: false }),
       dueAt: Date.now(),
     }))
     expect((await ask("lost", "again")).status).toBe(200)
