@@ -10,5 +10,9 @@ export const machineFolder = (stateDir: string): string => join(stateDir, "machi
 /** Everything else, also what is secret or was said. */
 export const sessionFolder = (stateDir: string): string => join(stateDir, "session")
 
+/** The shell that OpenCode starts for each command of the agent. Its name tells OpenCode which language it has. */
+export const agentShellFile = (stateDir: string): string =>
+  join(sessionFolder(stateDir), "shell", "bash")
+
 /** The cache of OpenCode, which it fills again if it is empty. The agent can write to it. */
 export const cacheFolder = (stateDir: string): string => join(machineFolder(stateDir), "cache")

@@ -13,6 +13,7 @@ import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { controlVariables } from "./host/control-socket.ts"
+import { agentShellOf, writeAgentShell } from "./host/agent-shell.ts"
 import { readBootId } from "./host/boot-id.ts"
 import type { Host } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
@@ -79,6 +80,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
           clock,
           log: brokerLog,
         })
+  const shell = agentShellOf(config)
   const agent = createAgent({
     settings: { ...config, environment: options.variables, workDir },
     broker: () => broker.address,
@@ -95,8 +97,10 @@ export const joinAgent = (options: JoinAgentOptions) => {
     hiddenTools: toolsOff.impossible,
     unusedTools: toolsOff.optional,
     instructionFiles: [host.personaFiles],
+    shell,
     processes: createProcesses(clock),
     installExtraFiles: async (configDir) => {
+      if (shell !== undefined) await writeAgentShell(shell)
       await host.prepared()
       await options.gitIdentities.installPlugin(configDir)
     },
