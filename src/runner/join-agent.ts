@@ -91,6 +91,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
       ...controlVariables(config.stateDir, options.apiToken),
+      ...(config.diskFile !== undefined && { SANDBOX_DISK_FILE: config.diskFile }),
       ...toolVariables(current(), broker.address),
     }),
     endpoints: options.endpoints,

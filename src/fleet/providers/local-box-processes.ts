@@ -19,6 +19,8 @@ export interface BoxProcesses {
   /** Resolves when no process runs any more. False: some still did after the time limit, and all continue. */
   readonly freeze: (box: Box) => Promise<boolean>
   readonly thaw: (box: Box) => void
+  /** Of the whole sandbox, also those that started it and its helpers. */
+  readonly members: (box: Box) => readonly number[]
   /** False: some processes still exist after the time limit. */
   readonly kill: (box: Box) => Promise<boolean>
 }
@@ -99,6 +101,7 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     return false
   }
   const thaw = (box: Box) => groupOf(box.name).thaw(rootsOf(box))
+  const members = (box: Box) => groupOf(box.name).members(rootsOf(box))
 
   const kill = async (box: Box): Promise<boolean> => {
     const group = groupOf(box.name)
@@ -124,5 +127,5 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     return false
   }
 
-  return { isRunning, start, freeze, thaw, kill }
+  return { isRunning, start, freeze, thaw, members, kill }
 }
