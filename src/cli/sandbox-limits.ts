@@ -1,8 +1,10 @@
 /** The limits of sandboxes, from the settings. `serve` does not start with a limit that its provider would not enforce. */
 import { availableParallelism, totalmem } from "node:os"
+import { defaultDiskLimit, type DiskSize } from "../fleet/core/disk-quota.ts"
 import {
   type LimitName,
   type ProviderName,
+  type SandboxDisks,
   type SandboxProvider,
   type SandboxSpec,
   unenforcedLimits,
@@ -76,5 +78,31 @@ export const limitsOf = (
   if (unenforced.length === 0) return { ...defaultsFor({ name, can }, machine), ...limits }
   throw new SettingsError(
     `unset ${unenforced.join(" and ")}: the sandbox provider ${name} would not enforce it (${hints[name]})`,
+  )
+}
+
+const MIB = 1024 * 1024
+/** A limit of 0 is none. */
+const orNone = (limit: number): number => (limit === 0 ? Infinity : limit)
+
+/** What a sandbox may write. Undefined: the disks of this provider's sandboxes are elsewhere. */
+export const diskLimitOf = async (
+  { sandboxDiskMiB: mib, sandboxFiles: files }: Settings,
+  { name, disks }: Pick<SandboxProvider, "name"> & { readonly disks?: Pick<SandboxDisks, "room"> },
+): Promise<DiskSize | undefined> => {
+  if (disks) {
+    const { bytes, inodes } = defaultDiskLimit((await disks.room()).total)
+    return {
+      bytes: mib === undefined ? bytes : orNone(mib * MIB),
+      inodes: files === undefined ? inodes : orNone(files),
+    }
+  }
+  const given = [
+    ...(mib === undefined ? [] : ["SANDBOX_DISK_MIB"]),
+    ...(files === undefined ? [] : ["SANDBOX_FILES"]),
+  ]
+  if (given.length === 0) return undefined
+  throw new SettingsError(
+    `unset ${given.join(" and ")}: only local sandboxes have limits of their disks, and the sandbox provider is ${name}`,
   )
 }

@@ -31,6 +31,7 @@ export interface ServeStackOptions extends Pick<
   | "poolSize"
   | "runtimeKey"
   | "resources"
+  | "diskLimit"
 > {
   readonly hub: LocalHubOptions
   /** The origin of the page; its port is that of the hub where it is on this machine. */

@@ -14,7 +14,7 @@ import { operatorTokenFile, readOperatorToken } from "./operator-token.ts"
 import { createJwtVerifier } from "../hub/access/verify-jwt.ts"
 import { runtimeKey } from "./runtime-key.ts"
 import { namesWithoutEffect, sandboxEnvironment } from "./sandbox-environment.ts"
-import { limitsOf } from "./sandbox-limits.ts"
+import { diskLimitOf, limitsOf } from "./sandbox-limits.ts"
 import { startServedFleet } from "./serve-fleet.ts"
 import { providerMakers } from "./serve-providers.ts"
 import { loadBuiltPage } from "./load-page-files.ts"
@@ -71,6 +71,7 @@ export const serve: Command = async ({ settings: given, log }) => {
     storedMs: settings.sandboxPausedDays * 86_400_000,
     minimumVersion: settings.snapshotMinimumVersion,
     resources,
+    diskLimit: await diskLimitOf(settings, provider),
     quotas: {
       running: orNone(settings.sandboxQuota),
       createsPerHour: orNone(settings.sandboxCreatesPerHour),

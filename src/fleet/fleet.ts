@@ -4,6 +4,8 @@ import type { Log } from "../lib/log.ts"
 import { createBaseSnapshots } from "./base-snapshot.ts"
 import { createCaretaker } from "./caretaker.ts"
 import { gatewayUrlOf } from "./api/api-call.ts"
+import type { DiskSize } from "./core/disk-quota.ts"
+import { createDiskWatch } from "./disk-watch.ts"
 import { createDoor, type Door, type DoorOptions } from "./door.ts"
 import { type HubFollower, followHub } from "./follow-hub.ts"
 import type { HubPort } from "./hub-port.ts"
@@ -37,6 +39,8 @@ export interface FleetOptions {
   readonly minimumVersion: string | undefined
   /** The limits of each sandbox. */
   readonly resources?: SandboxSpec["resources"] | undefined
+  /** What each sandbox may write, where its disk is one of this machine. Absent: the disks are not watched. */
+  readonly diskLimit?: DiskSize | undefined
   readonly environmentOf: EnvironmentOf
   /** Origins of pages that may show sandboxes in a frame. */
   readonly pageOrigins?: readonly string[] | undefined
@@ -92,8 +96,15 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
   const metrics = createMetrics()
   const quotas = createQuotas({ store, clock, quotas: options.quotas ?? {} })
   const runtimeKey = options.runtimeKey ?? options.version
+  const note = (session: string, text: string) => {
+    const written = hub.note(session, `fleet-${crypto.randomUUID()}`, text)
+    written.catch((error: unknown) =>
+      log.warn("fleet.note-lost", { session, error: String(error) }),
+    )
+  }
   const keeper: Keeper = createKeeper({
     metrics,
+    roomRefusal: () => diskWatch?.refusal(),
     baseGone: (id) => bases.gone(id),
     store,
     provider,
@@ -118,12 +129,7 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       minimumVersion: options.minimumVersion,
       hasFiles: provider.can.startsRunner,
     },
-    note: (session, text) => {
-      const written = hub.note(session, `fleet-${crypto.randomUUID()}`, text)
-      written.catch((error: unknown) =>
-        log.warn("fleet.note-lost", { session, error: String(error) }),
-      )
-    },
+    note,
     specOf: createSandboxSpec({
       hub,
       deployment,
@@ -138,6 +144,23 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       base: () => bases.current(),
     }),
   })
+  const { disks } = provider
+  const diskWatch =
+    disks &&
+    options.diskLimit &&
+    createDiskWatch({
+      store,
+      keeper,
+      provider,
+      disks,
+      limit: options.diskLimit,
+      deployment,
+      replica,
+      clock,
+      log: log.child({ component: "disks" }),
+      metrics,
+      note,
+    })
   const bases = createBaseSnapshots({
     store,
     keeper,
@@ -237,8 +260,10 @@ export const createFleet = async (options: FleetOptions): Promise<Fleet> => {
       sweeper.start()
       caretaker.start()
       pool.start()
+      diskWatch?.start()
     },
     stop: async () => {
+      await diskWatch?.stop()
       sweeper.stop()
       caretaker.stop()
       await pool.stop()

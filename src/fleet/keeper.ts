@@ -31,6 +31,8 @@ export interface KeeperOptions extends PerformOptions {
   readonly metrics?: Pick<Metrics, "called" | "add"> | undefined
   /** The limits of each owner. */
   readonly quotas?: OwnerQuotas | undefined
+  /** Why no sandbox may start now, whose ever it is. Absent, or undefined: they may. */
+  readonly roomRefusal?: (() => string | undefined) | undefined
   /** What an hour of a sandbox costs, for its record. */
   readonly costPerHour?: number | undefined
   /** After every stored change. */
@@ -79,6 +81,8 @@ const TICK_MS = 1000
 const DUE_AT_ONCE = 200
 /** Another sandbox of the owner may end at any time. */
 const QUOTA_RETRY_MS = 5000
+/** Files may be deleted at any time. */
+const ROOM_RETRY_MS = 5000
 const NEVER_MS = 100 * 365 * 86_400_000
 
 export const createKeeper = (options: KeeperOptions): Keeper => {
@@ -189,6 +193,14 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const blocked = call.do === "create" ? blockedFor(breaker, at) : 0
     if (blocked > 0)
       return { is: "blocked", why: "the sandbox provider refuses new sandboxes", afterMs: blocked }
+    const noRoom =
+      call.do === "create" || call.do === "resume" ? options.roomRefusal?.() : undefined
+    if (noRoom !== undefined) {
+      const { id, kind, life } = session
+      const isAwaited = life.wanted === "running" && kind !== "pool" && kind !== "base"
+      if (isAwaited && life.lastError !== noRoom) options.note(id, notes.noRoom)
+      return { is: "blocked", why: noRoom, afterMs: ROOM_RETRY_MS }
+    }
     const [before, trial] = [breaker, call.do === "create" ? afterCreate(breaker, at) : breaker]
     breaker = trial
     // A paused sandbox that runs only to be saved is not one more that its owner uses.

@@ -12,6 +12,7 @@ const counters = {
   prompt_retries_total: "Prompts that were given to a runner again.",
   snapshots_total: "Snapshots, by outcome.",
   strays_total: "Sandboxes ended because no session knew them.",
+  disk_stops_total: "Sandboxes that were stopped because of their disk, by what was done.",
   pool_claims_total: "Sessions that asked the warm pool for a sandbox, by outcome.",
   seconds_total: "Seconds that sandboxes ran, by provider and tenant.",
 } as const

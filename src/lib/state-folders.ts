@@ -14,5 +14,9 @@ export const sessionFolder = (stateDir: string): string => join(stateDir, "sessi
 export const watchdogFolder = (stateDir: string): string =>
   join(machineFolder(stateDir), "watchdogs")
 
+/** The shell that OpenCode starts for each command of the agent. Its name tells OpenCode which language it has. */
+export const agentShellFile = (stateDir: string): string =>
+  join(sessionFolder(stateDir), "shell", "bash")
+
 /** The cache of OpenCode, which it fills again if it is empty. The agent can write to it. */
 export const cacheFolder = (stateDir: string): string => join(machineFolder(stateDir), "cache")

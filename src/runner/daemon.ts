@@ -16,6 +16,7 @@ import { createCurrentSettings } from "./current-settings.ts"
 import { bootToken } from "./gateway/api-token.ts"
 import type { Gateway } from "./gateway/gateway.ts"
 import { readBootId } from "./host/boot-id.ts"
+import { diskStateOf } from "./host/disk-report.ts"
 import { watchForRestore } from "./host/detect-restore.ts"
 import { createHost } from "./host/host.ts"
 import { plannedDirectory } from "./host/prepare-repositories.ts"
@@ -129,6 +130,7 @@ export const createDaemon = (options: DaemonOptions): Daemon => {
     send: link.send,
     linkState: link.state,
     channelStatus: channels.status,
+    disk: () => diskStateOf(config.diskFile),
   })
 
   const workflows = joinWorkflows({

@@ -13,6 +13,7 @@ import { PARALLEL, type Service } from "./broker/services.ts"
 import type { Channels } from "./channels/channels.ts"
 import type { LinkMetrics } from "./gateway/link-metrics.ts"
 import { controlVariables } from "./host/control-socket.ts"
+import { agentShellOf, writeAgentShell } from "./host/agent-shell.ts"
 import { readBootId } from "./host/boot-id.ts"
 import type { Host } from "./host/host.ts"
 import { createProcesses } from "./host/processes.ts"
@@ -80,6 +81,7 @@ export const joinAgent = (options: JoinAgentOptions) => {
           clock,
           log: brokerLog,
         })
+  const shell = agentShellOf(config)
   const agent = createAgent({
     settings: { ...config, environment: options.variables, workDir },
     broker: () => broker.address,
@@ -90,14 +92,17 @@ export const joinAgent = (options: JoinAgentOptions) => {
     toolEnvironment: () => ({
       SANDPIPER_URL: `http://127.0.0.1:${options.gatewayPort()}`,
       ...controlVariables(config.stateDir, options.apiToken),
+      ...(config.diskFile !== undefined && { SANDBOX_DISK_FILE: config.diskFile }),
       ...toolVariables(current(), broker.address),
     }),
     endpoints: options.endpoints,
     hiddenTools: toolsOff.impossible,
     unusedTools: toolsOff.optional,
     instructionFiles: [host.personaFiles],
+    shell,
     processes: createProcesses(clock),
     installExtraFiles: async (configDir) => {
+      if (shell !== undefined) await writeAgentShell(shell)
       await host.prepared()
       await options.gitIdentities.installPlugin(configDir)
     },

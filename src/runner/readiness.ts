@@ -7,6 +7,7 @@ import {
   type ComponentStates,
   createComponentStates,
 } from "./gateway/components.ts"
+import type { DiskState } from "./host/disk-report.ts"
 import type { PanelServices } from "./host/panel-services.ts"
 import type { Link } from "./link/link.ts"
 
@@ -16,6 +17,8 @@ export interface ReadinessOptions {
   readonly linkState: Link["state"]
   /** What the channels do while the agent is ready: idle, or working. */
   readonly channelStatus: Channels["status"]
+  /** How full the disk of the sandbox is, as far as it is known. */
+  readonly disk: () => DiskState | undefined
 }
 
 export interface Readiness {
@@ -62,6 +65,8 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
       const link = options.linkState()
       if (link === "open") states.set("link", "ready")
       else states.set("link", "starting", link)
+      const disk = options.disk()
+      if (disk) states.set("disk", disk.state, disk.why)
       return states.read()
     },
     agentReady: (url, known, defaultModel) => {

@@ -1,6 +1,6 @@
 /** Which sandbox provider `serve` makes from its settings, and what is missing for it. */
 import { describe, expect, test } from "bun:test"
-import { defaultLimits, limitsOf } from "../../src/cli/sandbox-limits.ts"
+import { defaultLimits, diskLimitOf, limitsOf } from "../../src/cli/sandbox-limits.ts"
 import { providerMakers } from "../../src/cli/serve-providers.ts"
 import { chooseProvider } from "../../src/fleet/providers/choose.ts"
 import { readInvocation } from "../../src/settings/settings.ts"
@@ -119,6 +119,26 @@ describe("the sandbox provider of serve", () => {
     expect(limitsOf(settingsOf({}), { ...all, name: "docker" }, machine)).toEqual({})
     expect(defaultLimits({ memoryMiB: 1500, cores: 1 })).toEqual({ memoryMiB: 1024, pids: 768 })
     expect(defaultLimits({ memoryMiB: 900, cores: 64 })).toEqual({ memoryMiB: 900, pids: 4096 })
+  })
+
+  test("the disk of a local sandbox has a limit by the size of the disk, a setting replaces it, and 0 is none", async () => {
+    const GIB = 1024 ** 3
+    const room = async () => ({
+      free: { bytes: 1, inodes: 1 },
+      total: { bytes: 500 * GIB, inodes: 32e6 },
+    })
+    const local = { name: "local", disks: { room } } as const
+    const limit = (given: Environment) => diskLimitOf(settingsOf(given), local)
+    expect(await limit({})).toEqual({ bytes: 50 * GIB, inodes: 2e6 })
+    expect(await limit({ SANDBOX_DISK_MIB: "2048", SANDBOX_FILES: "0" })).toEqual({
+      bytes: 2 * GIB,
+      inodes: Infinity,
+    })
+    const elsewhere = { name: "docker" } as const
+    expect(await diskLimitOf(settingsOf({}), elsewhere)).toBeUndefined()
+    expect(diskLimitOf(settingsOf({ SANDBOX_DISK_MIB: "1" }), elsewhere)).rejects.toThrow(
+      "unset SANDBOX_DISK_MIB: ",
+    )
   })
 
   test("SANDBOX_IDLE_BUFFER_SECONDS is the time that each cloud adds to the idle time of a sandbox", async () => {

@@ -197,3 +197,20 @@ test("a model that OpenCode does not know ends the turn with an error", async ()
   expect(answer.of("complete")).toHaveLength(1)
   expect(JSON.stringify(answer.frames)).toContain("Model not found")
 })
+
+test.each([
+  ["the shell itself", "kill -KILL $$"],
+  ["the only program", "sh -c 'kill -KILL $$'"],
+])(
+  "a command whose process is killed (%s) has ended, and the agent reads its exit code and goes on",
+  async (_what, command) => {
+    const name = crypto.randomUUID()
+    // Without its exit code OpenCode would wait until this time is over.
+    const bash = { command, description: "be killed", timeout: 3_600_000 }
+    c.model.on(name, [tool("bash", bash), text("It was killed.")])
+    const answer = await c.ask(name, `@@${name}@@`, on(name))
+    const last = answer.of("message.part.tool-update").at(-1)
+    expect(last).toMatchObject({ status: "completed", exit: 137 })
+    expect(answer.final).toMatchObject({ reason: "end_turn", finalText: "It was killed." })
+  },
+)

@@ -1,12 +1,18 @@
 /** Readiness: the component states behind /ready and the frames that report them. */
 import { beforeEach, expect, test } from "bun:test"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { systemClock } from "../../src/lib/clock.ts"
+import { diskStateOf } from "../../src/runner/host/disk-report.ts"
+import { isReady } from "../../src/runner/gateway/components.ts"
 import { createReadiness, type Readiness } from "../../src/runner/readiness.ts"
 import type { OutboundFrame } from "../../src/wire/frames/index.ts"
 
 let sent: OutboundFrame[]
 let link: "open" | "waiting"
 let channels: "idle" | "streaming"
+let disk: ReturnType<typeof diskStateOf>
 let readiness: Readiness
 const types = () => sent.map(({ type }) => type)
 
@@ -14,11 +20,13 @@ beforeEach(() => {
   sent = []
   link = "open"
   channels = "idle"
+  disk = undefined
   readiness = createReadiness({
     clock: systemClock,
     send: (frame) => void sent.push(frame),
     linkState: () => link,
     channelStatus: () => ({ status: channels }),
+    disk: () => disk,
   })
 })
 
@@ -73,4 +81,34 @@ test("the link component follows the state of the link", () => {
   expect(readiness.components()["link"]?.state).toBe("ready")
   link = "waiting"
   expect(readiness.components()["link"]).toMatchObject({ state: "starting", why: "waiting" })
+})
+
+test("a disk that the fleet calls full is a component that prompts can run without", () => {
+  readiness.agentReady("http://127.0.0.1:4096", [], undefined)
+  expect(readiness.components()["disk"]).toBeUndefined()
+  disk = { state: "degraded", why: "it is full" }
+  expect(readiness.components()["disk"]).toMatchObject({ state: "degraded", why: "it is full" })
+  expect(isReady(readiness.components())).toBe(true)
+  disk = { state: "ready" }
+  expect(readiness.components()["disk"]).toMatchObject({ state: "ready" })
+})
+
+test("the report of the fleet is read as what it is, and anything else as nothing", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "disk-report-"))
+  const file = join(folder, "disk.json")
+  const read = (content: object | string) => {
+    writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content))
+    return diskStateOf(file)
+  }
+  try {
+    expect(diskStateOf(undefined)).toBeUndefined()
+    expect(diskStateOf(file)).toBeUndefined()
+    expect(read({ state: "ok", usedBytes: 1 })).toEqual({ state: "ready" })
+    expect(read({ state: "near" })).toMatchObject({ state: "degraded" })
+    const full = { state: "full", advice: "delete files" }
+    expect(read(full)).toEqual({ state: "degraded", why: "delete files" })
+    for (const other of ["", "{", "[]", { state: "other" }]) expect(read(other)).toBeUndefined()
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -6,7 +6,7 @@ import { join } from "node:path"
 
 const NOBODY = 65_534
 
-test("a user without rights starts, pauses, snapshots, restores and ends an isolated sandbox", async () => {
+test("a user without rights starts, pauses, measures, snapshots, restores and ends an isolated sandbox", async () => {
   const root = mkdtempSync(join(tmpdir(), "unprivileged-"))
   try {
     chmodSync(root, 0o755)
@@ -41,9 +41,14 @@ test("a user without rights starts, pauses, snapshots, restores and ends an isol
     expect(seen).toMatchObject({
       uid: NOBODY,
       states: ["running", "paused", "running", "missing"],
+      // With its processes stopped and without.
+      measured: [7, 7],
+      ended: "ok",
       again: "ok",
       left: 0,
     })
+    // Its runner is the only program left, and runs.
+    expect(seen["afterEnd"]).toBe("1\n0\n")
     const restored = seen["restored"] as { readonly value: { readonly stdout: string } }
     // The deleted directory stays deleted, and the sandbox has few processes of its own.
     expect(restored.value.stdout).toMatch(/^kept\n1000\n\d\n$/)

@@ -70,7 +70,11 @@ export const sandboxRoutes = (
       return viewOf((await keeper.waitFor(session.id, reached, limit)) ?? session)
     }
   return {
-    status: async ({ session }) => viewOf(session),
+    status: async ({ session }) => {
+      const { ref } = session.life
+      const disk = ref === undefined ? undefined : provider.disks?.report(ref)
+      return { ...viewOf(session), ...(disk && { disk }) }
+    },
     // An earlier session of this id may have belonged to another owner.
     history: async ({ session }) => {
       const records = await store.history(session.id, session.tenant, HISTORY)

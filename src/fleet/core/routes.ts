@@ -32,7 +32,7 @@ export const fleetRoutes = {
     method: "GET",
     path: "/api/sandbox/:session/status",
     access: "read",
-    doc: "status, provider, sandbox, generation",
+    doc: "status, provider, sandbox, generation; `disk` of a local sandbox once it was measured: `{state, usedBytes, limitBytes?, usedFiles, limitFiles?}`, `state` is `ok`, `near` or `full`",
   },
   history: {
     method: "GET",

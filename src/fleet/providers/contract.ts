@@ -3,6 +3,9 @@
  * its capabilities, never from its name.
  */
 
+import type { DiskReport } from "../core/disk-notes.ts"
+import type { DiskAction, DiskRoom, DiskSize } from "../core/disk-quota.ts"
+
 export const providerNames = [
   "local",
   "docker",
@@ -132,6 +135,27 @@ export interface SandboxAddress {
   readonly expiresAt?: number
 }
 
+/** How full the disks of sandboxes are that share one with this program. */
+export interface SandboxDisks {
+  /** Of the disk that holds the sandboxes. */
+  readonly room: () => Promise<DiskRoom>
+  /**
+   * Measures what a sandbox has written, decides, and does what was decided. `holds`: its processes do not run from before the
+   * measurement until it is done, where that is possible.
+   */
+  readonly check: (
+    ref: string,
+    how: { readonly holds: boolean; readonly limit: AbortSignal },
+    decide: (use: DiskSize) => DiskAction,
+  ) => Promise<ProviderResult<DiskAction>>
+  /** Lets sandboxes go on that a process has left standing when it was killed during a measurement. */
+  readonly recover: () => void
+  /** The last report about a sandbox, which outlives this program. */
+  readonly report: (ref: string) => DiskReport | undefined
+  /** Stores it where the sandbox can read it and cannot write. */
+  readonly setReport: (ref: string, report: DiskReport) => void
+}
+
 export interface SandboxProvider {
   readonly name: ProviderName
   readonly can: Capabilities
@@ -196,6 +220,8 @@ export interface SandboxProvider {
   readonly leave?: () => Promise<void>
   /** Whether the provider can be reached with these credentials. */
   readonly health: () => Promise<ProviderResult<void>>
+  /** Absent: the sandboxes have disks elsewhere. */
+  readonly disks?: SandboxDisks
 }
 
 /** The caller did not look at the capabilities: a fault of the program, not of the provider. */

@@ -22,6 +22,8 @@ export interface BoxProcesses {
   readonly thaw: (box: Box) => void
   /** Asks the runner to end, which stores what it knows, and kills what is left. A frozen sandbox does not run once more. */
   readonly end: (box: Box) => Promise<boolean>
+  /** Of the whole sandbox, also those that started it and its helpers. */
+  readonly members: (box: Box) => readonly number[]
   /** False: some processes still exist after the time limit. */
   readonly kill: (box: Box) => Promise<boolean>
 }
@@ -104,6 +106,7 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     return false
   }
   const thaw = (box: Box) => groupOf(box.name).thaw(rootsOf(box))
+  const members = (box: Box) => groupOf(box.name).members(rootsOf(box))
 
   const kill = async (box: Box): Promise<boolean> => {
     const group = groupOf(box.name)
@@ -139,5 +142,5 @@ export const boxProcesses = (options: BoxProcessesOptions): BoxProcesses => {
     return kill(box)
   }
 
-  return { isRunning, start, freeze, thaw, end, kill }
+  return { isRunning, start, freeze, thaw, members, end, kill }
 }

@@ -5,6 +5,7 @@
 
 import { shellQuoted } from "../../lib/shell-quote.ts"
 import { shortDigest } from "../../lib/digest.ts"
+import { callFilter } from "./local-call-filter.ts"
 
 /** A directory or file of this machine that the sandbox sees. */
 export interface BoxBind {
@@ -118,9 +119,10 @@ const namespacesOf = (plan: BoxPlan): readonly string[] => {
   const users = plan.users === "two" ? ["--map-root-user", "--map-auto"] : ["--map-root-user"]
   return ["unshare", "--user", ...(writesMaps(plan) ? ["--keep-caps"] : users), "--mount"]
 }
-/** File descriptors of bubblewrap: its arguments, and the pipe that delays the sandbox's program. */
+/** File descriptors of bubblewrap: its arguments, the pipe that delays the sandbox's program, and the filter of kernel calls. */
 const ARGUMENTS = 3
 const READY = 4
+const FILTER = 5
 const SIGCHLD = 17
 
 const quote = (text: string): string => (/^[\w./:=,+-]+$/.test(text) ? text : shellQuoted(text))
@@ -130,6 +132,7 @@ const layerPath = (index: number) => `${MOUNTS}/l${index}`
 const bindPath = (index: number) => `${MOUNTS}/b${index}`
 const EMPTY = `${MOUNTS}/empty`
 const HOSTS = `${MOUNTS}/hosts`
+const CALLS = `${MOUNTS}/calls`
 const PASSWD = `${MOUNTS}/passwd`
 const GROUP = `${MOUNTS}/group`
 /** Read-only in a sandbox: with another one the agent could lead the runner's calls to itself. */
@@ -172,14 +175,14 @@ const fixedFolders = ({ binds, users }: Pick<BoxPlan, "binds" | "users">): reado
     .filter((path) => !NOT_ON_DISK.test(path))
     .toSorted((one, other) => one.length - other.length)
 
-/** The directories and files, with their text, on which or from which parts of the sandbox are mounted, relative to `mounts`. */
+/** The directories and files, with their content, on which or from which parts of the sandbox are mounted, relative to `mounts`. */
 export const mountPoints = ({
   layers,
   binds,
   users,
 }: BoxPlan): {
   readonly directories: readonly string[]
-  readonly files: Readonly<Record<string, string>>
+  readonly files: Readonly<Record<string, string | Uint8Array>>
 } => {
   const inside = (path: string) => path.slice(MOUNTS.length + 1)
   const pointsOf = (isDirectory: boolean) =>
@@ -197,6 +200,7 @@ export const mountPoints = ({
     files: {
       [inside(EMPTY)]: "",
       [inside(HOSTS)]: hostsText,
+      [inside(CALLS)]: callFilter(),
       ...(users === "two" && { [inside(PASSWD)]: passwdText, [inside(GROUP)]: groupText }),
       ...Object.fromEntries(pointsOf(false).map((name) => [name, ""])),
     },
@@ -401,6 +405,7 @@ export const launchCommand = (plan: BoxPlan): readonly string[] => {
     // As `--disable-userns` of bubblewrap, which makes no user namespace here.
     ...(plan.users === "two" ? ["echo 0 >/proc/sys/user/max_user_namespaces"] : []),
     ...(network ? [`exec ${READY}<>${quote(pipes.ready)}`] : []),
+    `exec ${FILTER}<${quote(CALLS)}`,
     `exec bwrap --args ${ARGUMENTS} -- ${line(...plan.command)}`,
   ].join("\n")
   const start = isBeside
@@ -450,6 +455,8 @@ export const boxArguments = (plan: BoxPlan): string => {
     "sandbox",
     "--as-pid-1",
     ...(plan.network ? ["--block-fd", String(READY)] : []),
+    "--seccomp",
+    String(FILTER),
     "--die-with-parent",
     "--new-session",
     "--bind",

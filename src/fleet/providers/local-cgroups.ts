@@ -39,6 +39,7 @@ export interface Cgroup {
   readonly join: (resources: Resources) => string
   /** The process has joined the group. */
   readonly has: (pid: number) => boolean
+  readonly members: () => readonly number[]
   readonly freeze: () => void
   /** False while a process of a group that is being frozen still runs. */
   readonly isFrozen: () => boolean
@@ -181,6 +182,10 @@ export const cgroupOf = (cgroups: Cgroups, root: string, name: string): Cgroup =
         return false
       }
     },
+    members: () =>
+      existsSync(main)
+        ? readFileSync(join(main, "cgroup.procs"), "utf8").split("\n").filter(Boolean).map(Number)
+        : [],
     freeze: () => write("cgroup.freeze", "1"),
     isFrozen: () =>
       !existsSync(main) || /^frozen 1$/m.test(readFileSync(join(main, "cgroup.events"), "utf8")),

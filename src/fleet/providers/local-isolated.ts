@@ -31,11 +31,19 @@ import {
   runnerRights,
 } from "./local-box.ts"
 import { execLocally } from "./local-exec.ts"
+import { isolatedMeasure } from "./local-isolated-measure.ts"
 import { openLayers, removeDisk } from "./local-layers.ts"
 import { writeMounts } from "./local-mounts.ts"
 import { removeTree } from "./local-drafts.ts"
-import { isAlive, killLaunchers, namespaceInit, parentOf } from "./local-processes.ts"
-import { type Box, type BoxMode, missing } from "./local-record.ts"
+import {
+  isAlive,
+  killLaunchers,
+  namespaceInit,
+  namespaceMembers,
+  parentOf,
+  withoutRunner,
+} from "./local-processes.ts"
+import { type Box, type BoxMode, missing, REPORT, reportFolderOf } from "./local-record.ts"
 
 export interface Isolation {
   readonly disk: DiskKind
@@ -74,6 +82,8 @@ export interface IsolatedModeOptions {
 }
 
 const WORKSPACE = "/workspace"
+/** Where a sandbox reads what the fleet tells it. */
+const TOLD = "/run/sandpiper"
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const RESOLVER = "169.254.53.53"
 const variablesOfAgent = { HOME: "/home/agent", USER: "agent", LOGNAME: "agent" }
@@ -113,6 +123,10 @@ const reasonIn = (file: string): string =>
         .split("\n")
         .findLast((line) => !line.startsWith("PID file write")) ?? "")
     : ""
+
+/** The command by which a user without root reads all files of its sandboxes. */
+const asOwner = (users: BoxUsers): readonly string[] =>
+  users === "two" ? asRootOfNamespace : ["unshare", "--user", "--map-root-user", "--"]
 
 export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
   const { root, self, clock, isolation } = options
@@ -159,6 +173,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       WORK_DIR: WORKSPACE,
       SANDPIPER_STATE_DIR: "/var/lib/sandpiper",
       SANDPIPER_OWN_DISK: "1",
+      SANDBOX_DISK_FILE: join(TOLD, REPORT),
       GATEWAY_HOST: "127.0.0.1",
       GATEWAY_PORT: String(box.port),
       OPENCODE_URL: "http://127.0.0.1:0",
@@ -200,6 +215,12 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         isDirectory: true,
         isReadOnly: volume.readOnly,
       })),
+      {
+        source: reportFolderOf(folderOf(box.name)),
+        target: TOLD,
+        isDirectory: true,
+        isReadOnly: true,
+      },
     ],
     network:
       isolation.network === "shared"
@@ -272,6 +293,10 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       value: {
         disk: isolation.disk,
         layers: [...used],
+        sharedLayers:
+          (spec.image.kind === "snapshot" && snapshot !== undefined
+            ? layers.sharedOf(snapshot)
+            : undefined) ?? used.length,
         volumes: spec.volumes.map(({ name, path, readOnly: fixed }) => ({
           name,
           path,
@@ -282,6 +307,26 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
     }
   }
 
+  const measured = isolatedMeasure({
+    clock,
+    within: becomes === undefined ? asOwner(isolation.users) : [],
+    folderOf,
+    volumesOf: ({ volumes }) =>
+      volumes.flatMap(({ name, path, readOnly: fixed }) => {
+        const folder = volumeFolder(name)
+        return fixed || folder === undefined ? [] : [{ folder, path }]
+      }),
+    layersOf: (box) => {
+      const paths = layers.pathsOf(box.layers)
+      const own = paths.length - (box.sharedLayers ?? paths.length)
+      return { own: paths.slice(0, own), shared: paths.slice(own) }
+    },
+    enter: (box) => {
+      const init = initOf(box)
+      return init === undefined ? undefined : enterCommand(init, usersOf(init), true)
+    },
+  })
+
   return {
     kind: "isolated",
     can: { volumes: true, limits: options.hasLimits },
@@ -290,6 +335,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       // Without a group, a pasta whose launcher was killed has not been found and holds the ports.
       if (joinGroup === undefined) killLaunchersOf(box)
       const plan = planOf(box, joinGroup)
+      mkdirSync(reportFolderOf(folderOf(box.name)), { recursive: true, mode: 0o755 })
       writeMounts(plan)
       const input = join(folderOf(box.name), "bwrap.args")
       writeFileSync(input, boxArguments(plan), { mode: 0o600 })
@@ -340,19 +386,26 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
         limit,
       })
     },
+    measure: measured.measure,
+    // Those outside its namespace start it, or serve its disk and its network.
+    programsOf: (box, _members, sparesAgent) => {
+      const init = initOf(box)
+      return init === undefined ? [] : withoutRunner(namespaceMembers(init), init, sparesAgent)
+    },
     takeSnapshot: (box, id, limit) => {
       const init = initOf(box)
       const merged = init === undefined ? undefined : `/proc/${init}/root`
-      const { deployment } = box
-      const from = { disk: diskOf(box.name), layers: box.layers, merged }
+      const { deployment, layers: own, sharedLayers: shared } = box
+      const isWasteful = measured.isWasteful(box)
+      const from = { disk: diskOf(box.name), layers: own, merged, shared, isWasteful }
       return layers.takeSnapshot(id, { ...from, deployment, createdAt: clock.now() }, limit)
     },
-    canKeepDisk: (box) => !layers.isFull(box.layers),
+    canKeepDisk: (box) => !layers.isFull(box.layers) && !measured.isWasteful(box),
     keepDisk: (box) => {
-      const { deployment, ending } = box
+      const { deployment, ending, sharedLayers: shared } = box
       if (!ending) return
-      const from = { disk: diskOf(box.name), layers: box.layers, deployment, createdAt: ending.at }
-      layers.keepDisk(ending.id, from)
+      const of = { disk: diskOf(box.name), layers: box.layers, shared }
+      layers.keepDisk(ending.id, { ...of, deployment, createdAt: ending.at })
     },
     isDiskKept: (box) => !existsSync(join(diskOf(box.name), "upper")),
     listSnapshots: layers.listSnapshots,
@@ -365,6 +418,7 @@ export const isolatedMode = (options: IsolatedModeOptions): BoxMode => {
       if (folder !== undefined) removeTree(folder, within)
     },
     removeFiles: (box, others) => {
+      measured.forget(box)
       killLaunchersOf(box)
       removeDisk(diskOf(box.name), within)
       layers.collect(others.flatMap(layersOf))

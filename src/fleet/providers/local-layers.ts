@@ -27,6 +27,8 @@ const BASE = "base"
 
 const snapshotSchema = z.object({
   layers: z.array(z.string()).readonly(),
+  /** So many of the lowest layers are of no session. Absent: all. */
+  shared: z.number().optional(),
   /** Snapshots of earlier versions have neither: they are in no list. */
   deployment: z.string().optional(),
   createdAt: z.number().optional(),
@@ -40,6 +42,8 @@ export interface Layers {
     snapshot: string | undefined,
   ) => Promise<readonly string[] | undefined>
   readonly pathsOf: (layers: readonly string[]) => readonly string[]
+  /** How many of the lowest layers of a snapshot are of no session. Undefined: all. */
+  readonly sharedOf: (snapshot: string) => number | undefined
   readonly takeSnapshot: (
     id: string,
     from: {
@@ -47,6 +51,9 @@ export interface Layers {
       readonly layers: readonly string[]
       /** The whole disk as the running sandbox sees it. */
       readonly merged: string | undefined
+      readonly shared?: number | undefined
+      /** The layers hold much that the sandbox has deleted: the snapshot is a copy of what is left. */
+      readonly isWasteful?: boolean
       readonly deployment: string
       readonly createdAt: number
     },
@@ -58,6 +65,7 @@ export interface Layers {
     from: {
       readonly disk: string
       readonly layers: readonly string[]
+      readonly shared?: number | undefined
       readonly deployment: string
       readonly createdAt: number
     },
@@ -201,12 +209,15 @@ export const openLayers = (
       return []
     },
     pathsOf: (layers) => layers.map(layerPath),
-    takeSnapshot: async (id, { disk, layers, merged, deployment, createdAt }, limit) => {
+    sharedOf: (snapshot) => read(snapshot)?.shared,
+    takeSnapshot: async (id, from, limit) => {
+      const { disk, layers, merged, shared, deployment, createdAt } = from
       if (read(id)) return
       const draft = draftOf(layerPath(id))
       // Left by a copy that was cut off.
       for (const path of [namelessDraftOf(layerPath(id)), layerPath(id)]) removeTree(path, within)
-      const isFlat = layers.length >= MOST_LAYERS && merged !== undefined
+      const isFlat =
+        merged !== undefined && (layers.length >= MOST_LAYERS || from.isWasteful === true)
       makeFolder(draft)
       try {
         limit.throwIfAborted()
@@ -217,13 +228,14 @@ export const openLayers = (
         throw error
       }
       renameSync(draft, layerPath(id))
-      record(id, { layers: isFlat ? [id] : [id, ...layers], deployment, createdAt })
+      const stack = isFlat ? { layers: [id], shared: 0 } : { layers: [id, ...layers], shared }
+      record(id, { ...stack, deployment, createdAt })
     },
-    keepDisk: (id, { disk, layers, deployment, createdAt }) => {
+    keepDisk: (id, { disk, layers, shared, deployment, createdAt }) => {
       if (read(id)) return
       const upper = join(disk, "upper")
       if (existsSync(upper)) renameSync(upper, layerPath(id))
-      record(id, { layers: [id, ...layers], deployment, createdAt })
+      record(id, { layers: [id, ...layers], shared, deployment, createdAt })
     },
     isFull: (layers) => layers.length >= MOST_LAYERS,
     removeSnapshot: (id) => {

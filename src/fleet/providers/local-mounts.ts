@@ -10,9 +10,9 @@ export const writeMounts = (plan: BoxPlan): void => {
     // The user of the sandbox passes through it, whatever the umask is.
     chmodSync(path, 0o755)
   }
-  for (const [name, text] of Object.entries(files)) {
+  for (const [name, content] of Object.entries(files)) {
     const path = join(plan.mounts, name)
-    if (!existsSync(path)) writeFileSync(path, text)
+    if (!existsSync(path)) writeFileSync(path, content)
     chmodSync(path, 0o644)
   }
   writeFileSync(mountTableOf(plan), mountTable(plan), { mode: 0o600 })

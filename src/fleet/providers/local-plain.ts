@@ -15,8 +15,9 @@ import { z } from "zod"
 import { withoutScreen } from "../core/shared-screen.ts"
 import { draftOf, removeLeftDrafts } from "./local-drafts.ts"
 import { execLocally } from "./local-exec.ts"
-import { joining } from "./local-processes.ts"
-import { type Box, type BoxMode, missing } from "./local-record.ts"
+import { measureTrees } from "./local-measure.ts"
+import { joining, withoutRunner } from "./local-processes.ts"
+import { type Box, type BoxMode, missing, REPORT, reportFolderOf } from "./local-record.ts"
 
 /** Sockets, pipes and devices belong to processes, and cannot be copied. */
 const isKept = (path: string): boolean => {
@@ -40,6 +41,7 @@ export const plainMode = (options: {
   /** Beside the snapshot, which is the sandbox's files and nothing else. */
   const labelFile = (id: string) => join(folders.snapshots, `${id}.json`)
   const ownerFile = (session: string) => join(filesOf(session), "owner")
+  const folderOf = ({ name }: Box) => join(root, "boxes", name)
   const workspaceOf = (box: Box) => join(filesOf(box.session), "workspace")
 
   const environmentOf = (box: Box): Record<string, string> => ({
@@ -51,6 +53,7 @@ export const plainMode = (options: {
     GATEWAY_HOST: "127.0.0.1",
     GATEWAY_PORT: String(box.port),
     OPENCODE_URL: "http://127.0.0.1:0",
+    SANDBOX_DISK_FILE: join(reportFolderOf(folderOf(box)), REPORT),
   })
 
   return {
@@ -87,6 +90,10 @@ export const plainMode = (options: {
         environment: { ...environmentOf(box), ...environment },
         limit,
       }),
+    measure: (box, limit, isHeld) =>
+      measureTrees([filesOf(box.session), folderOf(box)], { within: [], limit, isUrgent: isHeld }),
+    programsOf: ({ process }, members, sparesAgent) =>
+      process ? withoutRunner(members, process.pid, sparesAgent) : [],
     takeSnapshot: async (box, id) => {
       const copy = draftOf(join(folders.snapshots, id))
       try {

@@ -1,5 +1,7 @@
 /** Groups of processes on this machine: a cgroup where that is possible, otherwise the process and its descendants. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
+import { basename } from "node:path"
+import { agentShellFile } from "../../lib/state-folders.ts"
 import { type Cgroup, type Cgroups, cgroupOf, type Resources } from "./local-cgroups.ts"
 
 export interface ProcessIdentity {
@@ -98,6 +100,7 @@ export interface ProcessGroup {
   readonly isFrozen: (roots: readonly ProcessIdentity[]) => boolean
   readonly thaw: (roots: readonly ProcessIdentity[]) => void
   readonly kill: (roots: readonly ProcessIdentity[]) => void
+  readonly members: (roots: readonly ProcessIdentity[]) => readonly number[]
   /** Ends processes that were to join the group and have not done so, also unrecorded ones. */
   readonly killLaunchers: () => void
   /** After all its processes have ended. Throws before. */
@@ -168,8 +171,75 @@ const descendants: ProcessGroup = {
   isFrozen: (roots) => living(roots).every((pid) => readProcess(pid)?.isStopped !== false),
   thaw: (roots) => signal(living(roots), "SIGCONT"),
   kill: (roots) => signal(living(roots), "SIGKILL"),
+  members: living,
   killLaunchers: () => {},
   remove: () => {},
+}
+
+const namespaceOf = (pid: number): string | undefined => {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`)
+  } catch {
+    return undefined
+  }
+}
+
+/** All processes of the PID namespace whose first one this is. No process leaves it. */
+export const namespaceMembers = (init: number): readonly number[] => {
+  const own = namespaceOf(init)
+  if (own === undefined) return []
+  return readdirSync("/proc").flatMap((name) =>
+    /^\d+$/.test(name) && namespaceOf(Number(name)) === own ? [Number(name)] : [],
+  )
+}
+
+/** The file of its program, by its name and by its place on the disk. */
+const programOf = (pid: number) => {
+  try {
+    const link = `/proc/${pid}/exe`
+    const { dev, ino } = statSync(link)
+    return { name: basename(readlinkSync(link)), place: `${dev}:${ino}` }
+  } catch {
+    return undefined
+  }
+}
+
+const SHELL = agentShellFile("/")
+
+/** The shell of a command of the agent ends by itself when the command has ended. OpenCode needs its exit code. */
+const isAgentShell = (pid: number): boolean => {
+  try {
+    const [, script = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+    return script.endsWith(SHELL)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * These processes without the runner. `sparesAgent`: also without OpenCode, the shells of its commands and the runner's own helpers. They are
+ * found by their program and their parent; the agent can start such a process, too, so no limit depends on it.
+ */
+export const withoutRunner = (
+  pids: readonly number[],
+  runner: number,
+  sparesAgent: boolean,
+): readonly number[] => {
+  const own = programOf(runner)
+  const isOpenCode = (pid: number): boolean => programOf(pid)?.name === "opencode"
+  const isSpared = (pid: number): boolean => {
+    const parent = readProcess(pid)?.parent
+    if (parent === runner) return isOpenCode(pid) || programOf(pid)?.place === own?.place
+    return parent !== undefined && isAgentShell(pid) && isOpenCode(parent)
+  }
+  return pids.filter((pid) => pid !== runner && !(sparesAgent && isSpared(pid)))
+}
+
+/** True if one of them still ran. */
+export const endProcesses = (pids: readonly number[]): boolean => {
+  const running = pids.filter((pid) => readProcess(pid)?.isZombie === false)
+  signal(running, "SIGKILL")
+  return running.length > 0
 }
 
 /** The command that runs another one after the shell command `join`. */

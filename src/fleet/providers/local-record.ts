@@ -1,5 +1,7 @@
 /** The record of a local sandbox, and what differs between sandboxes with and without isolation. */
+import { join } from "node:path"
 import { z } from "zod"
+import type { DiskSize } from "../core/disk-quota.ts"
 import type {
   ProviderResult,
   SandboxCommand,
@@ -33,6 +35,8 @@ export const boxSchema = z.object({
   /** Of an isolated sandbox. */
   disk: z.enum(["overlay", "fuse", "copy"]).default("overlay"),
   layers: z.array(z.string()).default([]),
+  /** So many of the lowest layers are of no session. Absent: all. */
+  sharedLayers: z.number().optional(),
   volumes: z
     .array(z.object({ name: z.string(), path: z.string(), readOnly: z.boolean() }))
     .default([]),
@@ -44,6 +48,10 @@ export const boxSchema = z.object({
   helpers: z.array(identitySchema).default([]),
 })
 export type Box = z.output<typeof boxSchema>
+
+/** Below the folder of its record: what the fleet tells the sandbox, which reads it there and cannot write. */
+export const reportFolderOf = (folder: string): string => join(folder, "told")
+export const REPORT = "disk.json"
 
 /** A program that is started for a sandbox. */
 export interface Launch {
@@ -70,6 +78,17 @@ export interface BoxMode {
     limit: AbortSignal,
     prefix: readonly string[],
   ) => Promise<ProviderResult<SandboxCommandResult>>
+  /** What the sandbox has written, its volumes included. `isHeld`: its processes do not run. */
+  readonly measure: (box: Box, limit: AbortSignal, isHeld: boolean) => Promise<DiskSize>
+  /**
+   * Its processes without its runner, by their numbers on this machine. `members`: those of its group. `sparesAgent`: without OpenCode,
+   * too.
+   */
+  readonly programsOf: (
+    box: Box,
+    members: readonly number[],
+    sparesAgent: boolean,
+  ) => readonly number[]
   readonly takeSnapshot: (box: Box, id: string, limit: AbortSignal) => Promise<void>
   /** Makes the disk of a sandbox without processes its snapshot `ending`, without a copy. Absent: not possible. */
   readonly keepDisk?: (box: Box) => void

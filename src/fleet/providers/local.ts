@@ -5,10 +5,18 @@
 import type { Clock } from "../../lib/clock.ts"
 import { shortDigest } from "../../lib/digest.ts"
 import { freePort } from "../../lib/free-port.ts"
-import { limitNames, type SandboxInfo, type SandboxProvider, UnsupportedError } from "./contract.ts"
+import { createInOrder } from "../../lib/in-order.ts"
+import {
+  limitNames,
+  type ProviderResult,
+  type SandboxInfo,
+  type SandboxProvider,
+  UnsupportedError,
+} from "./contract.ts"
 import { boxProcesses } from "./local-box-processes.ts"
 import { openBoxes } from "./local-boxes.ts"
 import { type Cgroups, findCgroups } from "./local-cgroups.ts"
+import { localDisks, refusalOfCopy } from "./local-disks.ts"
 import { isolatedMode, type IsolatedModeOptions } from "./local-isolated.ts"
 import { plainMode } from "./local-plain.ts"
 import { isAlive, joining, processGroup } from "./local-processes.ts"
@@ -52,7 +60,16 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
 
   /** The process that made its files was killed before they were complete: there is no sandbox to be started. */
   const isHalfMade = ({ maker }: Box) => maker !== undefined && !isAlive(maker)
-  const { isRunning, start, freeze, thaw, kill } = boxProcesses({ boxes, clock, groupOf, modeOf })
+  const processes = boxProcesses({ boxes, clock, groupOf, modeOf })
+  const { isRunning, start, freeze, thaw, kill } = processes
+
+  const lanes = new Map<string, ReturnType<typeof createInOrder>>()
+  /** One operation on a sandbox at a time: what one of them has frozen is not thawed by another. */
+  const inOrder = <Result>(ref: string, work: () => Promise<Result>): Promise<Result> => {
+    const lane = lanes.get(ref) ?? createInOrder()
+    lanes.set(ref, lane)
+    return lane(work)
+  }
 
   /** A terminate was cut off after the disk had become the snapshot. */
   const isKept = (box: Box) => box.ending !== undefined && modeOf(box).isDiskKept?.(box) === true
@@ -84,6 +101,19 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     boxes.remove(box.name)
   }
 
+  const pause = async (box: Box): Promise<ProviderResult<void>> => {
+    if (isRunning(box) && !(await freeze(box)))
+      return { is: "unknown", why: "the processes of the sandbox have not stopped yet" }
+    try {
+      boxes.write({ ...box, isFrozen: true })
+      return ok
+    } catch (error) {
+      // Nobody would let it go on: it does not count as paused.
+      thaw(box)
+      throw error
+    }
+  }
+  const disks = localDisks({ root, boxes, processes, modeOf, pause, inOrder })
   const stateOf = (box: Box): SandboxInfo["state"] => {
     if (isRunning(box)) return box.isFrozen ? "paused" : "running"
     return box.maker && !isHalfMade(box) ? "starting" : "stopped"
@@ -97,7 +127,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     expiresAt: undefined,
   })
 
-  return {
+  const provider: SandboxProvider = {
     name: "local",
     can: {
       supportsPause: true,
@@ -149,7 +179,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
         const first = await mode.prepare(spec, empty)
         const holder = first.is === "missing" ? holderOf(spec.image.id) : undefined
         if (!holder) return first
-        await withoutEnding(holder)
+        await inOrder(holder.name, () => withoutEnding(holder))
         return mode.prepare(spec, empty)
       }
       const prepared = await prepare().catch((error: unknown) => {
@@ -169,11 +199,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
     },
     pause: async (ref) => {
       const box = boxes.read(ref)
-      if (!box) return missing
-      if (isRunning(box) && !(await freeze(box)))
-        return { is: "unknown", why: "the processes of the sandbox have not stopped yet" }
-      boxes.write({ ...box, isFrozen: true })
-      return ok
+      return box ? pause(box) : missing
     },
     resume: async (ref) => {
       const found = boxes.read(ref)
@@ -210,6 +236,8 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
         boxes.write(box)
         return { is: "unknown", why: "the processes of the sandbox have not stopped yet" }
       }
+      const full = await refusalOfCopy(root, disks.report(ref)?.usedBytes ?? 0)
+      if (full !== undefined) return { is: "unknown", why: full }
       const isWorking = isRunning(box) && !box.isFrozen
       // Frozen while it is copied: the copy is one moment of the disk.
       try {
@@ -240,6 +268,7 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       if (!(await kill(box))) return notEnded
       if (box.ending) modeOf(box).keepDisk?.(box)
       remove(box)
+      lanes.delete(ref)
       return ok
     },
     keepAlive: async (ref) => (boxes.read(ref) ? ok : missing),
@@ -269,5 +298,17 @@ export const createLocalProvider = (options: LocalProviderOptions): SandboxProvi
       return ok
     },
     health: async () => ok,
+    disks,
+  }
+  return {
+    ...provider,
+    pause: (ref) => inOrder(ref, () => provider.pause(ref)),
+    resume: (ref, spec) => inOrder(ref, () => provider.resume(ref, spec)),
+    snapshot: (ref, ...how) => inOrder(ref, () => provider.snapshot(ref, ...how)),
+    terminate: (ref) => inOrder(ref, () => provider.terminate(ref)),
+    exec: (ref, command, limit) =>
+      command.argv[0] === "/start.sh"
+        ? inOrder(ref, () => provider.exec(ref, command, limit))
+        : provider.exec(ref, command, limit),
   }
 }

@@ -75,6 +75,8 @@ export interface AgentOptions {
   readonly unusedTools: readonly string[]
   /** Files of other components that the agent always reads; glob patterns are allowed. */
   readonly instructionFiles?: readonly string[]
+  /** The program that runs the agent's commands. Absent: OpenCode chooses. */
+  readonly shell?: string | undefined
   /** Adds files of other components to OpenCode's config directory. */
   readonly installExtraFiles: (configDir: string) => Promise<void>
   /** Resolves when the working directory will not be replaced any more, as a clone does. */
@@ -173,6 +175,7 @@ export const createAgent = (options: AgentOptions): Agent => {
       unusedTools: options.unusedTools,
       toolSet: settings.toolSet ?? "all",
       instructionFiles: options.instructionFiles ?? [],
+      shell: options.shell,
     })(runtime)
 
   let tail: LogTail | undefined

@@ -3,13 +3,10 @@ import { z } from "zod"
 import { portList, seconds } from "../fields.ts"
 import type { SettingGroup } from "../setting.ts"
 
-const whole = (most: number) =>
-  z.coerce
-    .number(`must be a whole number, 1 to ${most}`)
-    .int(`must be a whole number, 1 to ${most}`)
-    .min(1, `must be a whole number, 1 to ${most}`)
-    .max(most, `must be a whole number, 1 to ${most}`)
-    .optional()
+const whole = (most: number, least = 1) => {
+  const text = `must be a whole number, ${least} to ${most}`
+  return z.coerce.number(text).int(text).min(least, text).max(most, text).optional()
+}
 
 export const localSandboxSettings = {
   sandboxIsolation: {
@@ -37,6 +34,18 @@ export const localSandboxSettings = {
     reaches: [],
     doc: "processes and threads of a sandbox; not set: 512 and 256 a core for isolated local ones, no limit elsewhere",
     schema: whole(1_000_000),
+  },
+  sandboxDiskMiB: {
+    env: "SANDBOX_DISK_MIB",
+    reaches: [],
+    doc: "what a local sandbox may write, in MiB; 0: no limit; not set: a tenth of the disk, at least 4 GiB, at most half of it",
+    schema: whole(1024 * 1024 * 1024, 0),
+  },
+  sandboxFiles: {
+    env: "SANDBOX_FILES",
+    reaches: [],
+    doc: "files and directories of a local sandbox; 0: no limit; not set: a tenth of what the disk can hold, 500,000 to 2,000,000",
+    schema: whole(1_000_000_000, 0),
   },
   sandboxCpus: {
     env: "SANDBOX_CPUS",

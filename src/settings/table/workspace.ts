@@ -44,6 +44,13 @@ export const workspaceSettings = {
     schema: z.enum(["0", "1"], { error: "must be 0 or 1" }).transform((value) => value === "1"),
     fallback: () => "0",
   },
+  diskFile: {
+    env: "SANDBOX_DISK_FILE",
+    reaches: [],
+    setBy: "fleet",
+    doc: "a file in which the fleet says how full the disk of the sandbox is",
+    schema: z.string().optional(),
+  },
   repoUrl: {
     env: "REPO_URL",
     reaches: [],

@@ -100,7 +100,7 @@ describe("the start of an isolated sandbox", () => {
   test("every mount of the table has a mount point of its kind", () => {
     const folder = { ...plan.binds[0], isDirectory: true } as BoxPlan["binds"][number]
     const points = mountPoints({ ...plan, binds: [...plan.binds, folder] })
-    expect(Object.keys(points.files)).toEqual(["empty", "hosts", "b0"])
+    expect(Object.keys(points.files)).toEqual(["empty", "hosts", "calls", "b0"])
     expect(points.directories).toEqual(["root", "disk", "devices", "l0", "l1", "b1"])
   })
 

@@ -12,6 +12,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { DiskAction, DiskSize } from "../../../src/fleet/core/disk-quota.ts"
 import type { SandboxProvider, SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { findCgroups } from "../../../src/fleet/providers/local-cgroups.ts"
 import { createLocalProvider } from "../../../src/fleet/providers/local.ts"
@@ -21,6 +22,16 @@ import { untilFound, untilTrue } from "../../kit/until-true.ts"
 const root = mkdtempSync(join(tmpdir(), "local-sandboxes-"))
 const program = join(root, "stand-in")
 let provider: SandboxProvider
+
+const MIB = 1024 * 1024
+/** A process that has ended and was not reaped is none. */
+const isRunning = (pid: number): boolean => {
+  try {
+    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+  } catch {
+    return false
+  }
+}
 
 /** Counts in a file, also from a child in its own process session, as OpenCode is one. */
 const script = `#!/bin/sh
@@ -122,6 +133,78 @@ describe("a local sandbox", () => {
     await provider.create(spec("keep", 2, id), limit())
     expect(readFileSync(workspace("keep", "work.txt"), "utf8")).toBe("done")
     expect(await provider.create(spec("none", 1, "no-such"), limit())).toEqual({ is: "missing" })
+  })
+
+  test("what a sandbox has written is measured, and all of its programs but its runner end when it is too much", async () => {
+    const ref = await startOne("disk")
+    writeFileSync(workspace("disk", "five"), Buffer.alloc(5 * MIB))
+    const seen: DiskSize[] = []
+    const check = (holds: boolean, action: DiskAction) => {
+      const decide = (use: DiskSize) => {
+        seen.push(use)
+        return action
+      }
+      return provider.disks?.check(ref, { holds, limit: limit() }, decide)
+    }
+    for (const holds of [false, true]) {
+      const before = beats("disk")
+      expect(await check(holds, "continue")).toEqual({ is: "ok", value: "continue" })
+      await untilTrue(() => beats("disk") > before, "beats after a measurement")
+    }
+    for (const { bytes, inodes } of seen) {
+      expect(bytes).toBeGreaterThan(5 * MIB)
+      expect(bytes).toBeLessThan(6 * MIB)
+      expect(inodes).toBeGreaterThan(5)
+      expect(inodes).toBeLessThan(50)
+    }
+    await provider.exec(
+      ref,
+      { argv: ["sh", "-c", "setsid sleep 77 >/dev/null 2>&1 & echo $! > left.pid"] },
+      limit(),
+    )
+    const left = Number(readFileSync(workspace("disk", "left.pid"), "utf8"))
+    expect(await check(true, "end-agent")).toEqual({ is: "ok", value: "end-agent" })
+    const last = beats("disk")
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "running" } })
+    await startOne("disk-beside")
+    expect(beats("disk")).toBe(last)
+    // Without a group of the kernel a process that has lost its parents is missed.
+    if (findCgroups().root !== undefined)
+      await untilTrue(() => !isRunning(left), "the end of the process that a command left behind")
+    expect(await check(true, "pause")).toEqual({ is: "ok", value: "pause" })
+    expect(await provider.look(ref)).toMatchObject({ value: { state: "paused" } })
+    expect(await check(true, "continue")).toMatchObject({ is: "unknown" })
+    const none = await provider.disks?.check(
+      "sp-none-1",
+      { holds: false, limit: limit() },
+      () => "continue",
+    )
+    expect(none).toEqual({ is: "missing" })
+  })
+
+  test("a sandbox that was left standing by a killed fleet in a measurement goes on with the next one", async () => {
+    const ref = await startOne("held")
+    // What the measurement of a killed process has left.
+    writeFileSync(join(root, "fleet/boxes", ref, "held"), "")
+    await provider.pause(ref)
+    const record = JSON.parse(readFileSync(recordOf(ref), "utf8")) as object
+    writeFileSync(recordOf(ref), JSON.stringify({ ...record, isFrozen: false }))
+    const before = beats("held")
+    open().disks?.recover()
+    await untilTrue(() => beats("held") > before, "beats")
+    expect(existsSync(join(root, "fleet/boxes", ref, "held"))).toBe(false)
+  })
+
+  test("the sandbox reads a report about its disk where it is told, and the next fleet, too", async () => {
+    const ref = await startOne("report")
+    expect(provider.disks?.report(ref)).toBeUndefined()
+    const report = { state: "near", usedBytes: 9, limitBytes: 10, usedFiles: 3 } as const
+    provider.disks?.setReport(ref, report)
+    const read = { argv: ["sh", "-c", 'cat "$SANDBOX_DISK_FILE"'] }
+    expect(await provider.exec(ref, read, limit())).toMatchObject({
+      value: { stdout: JSON.stringify(report) },
+    })
+    expect(open().disks?.report(ref)).toEqual(report)
   })
 
   test("another process of the fleet finds the sandbox and ends it with all its processes", async () => {

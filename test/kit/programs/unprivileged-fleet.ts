@@ -44,6 +44,28 @@ const made = await provider.create(spec(1), limit())
 if (made.is !== "ok") throw new Error(JSON.stringify(made))
 await look("sp-s-1")
 await shell("sp-s-1", "echo kept > /workspace/work.txt; rm -r /opt")
+// A directory that its owner has closed, and a file without a name.
+await shell(
+  "sp-s-1",
+  `mkdir /tmp/closed && head -c 4M /dev/zero > /tmp/closed/four && chmod 0 /tmp/closed
+   sh -c 'exec 3>/tmp/three; rm /tmp/three; head -c 3M /dev/zero >&3; touch /tmp/ready; exec sleep 600' >/dev/null 2>&1 &
+   until [ -e /tmp/ready ]; do sleep 0.02; done`,
+)
+const measured: number[] = []
+for (const holds of [false, true])
+  await provider.disks?.check("sp-s-1", { holds, limit: limit() }, ({ bytes }) => {
+    measured.push(Math.round(bytes / 1024 / 1024))
+    return "continue"
+  })
+const ended = await provider.disks?.check(
+  "sp-s-1",
+  { holds: true, limit: limit() },
+  () => "end-agent",
+)
+const afterEnd = await shell(
+  "sp-s-1",
+  "chmod 700 /tmp/closed; pgrep -c -r R,S,D sleep; pgrep -c -r T .",
+)
 await provider.pause("sp-s-1")
 await look("sp-s-1")
 await provider.resume("sp-s-1", { idleMs: 1, lifeMs: 1 })
@@ -69,6 +91,9 @@ process.stdout.write(
   JSON.stringify({
     isolation,
     states,
+    measured,
+    ended: ended?.is,
+    afterEnd: afterEnd.is === "ok" ? afterEnd.value.stdout : afterEnd.is,
     again: again.is,
     restored,
     left: left.length,

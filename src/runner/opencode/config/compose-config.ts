@@ -54,6 +54,8 @@ export interface ConfigInput {
   readonly fixedInstructionFiles: readonly string[]
   /** The file that the session agent's instructions are written to. */
   readonly instructionsFile: string
+  /** The program that runs the agent's commands. Absent: OpenCode chooses. */
+  readonly shell?: string | undefined
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -118,6 +120,7 @@ export const composeConfig = (input: ConfigInput): OpenCodeConfig => {
   return {
     opencodeJson: {
       ...rest,
+      ...(input.shell !== undefined && { shell: input.shell }),
       ...toolRules(input.permissions === "relay" ? RELAY_RULES : base["permission"], toolSwitches),
       ...(enabled && { enabled_providers: [...enabled, WARM_UP_MODEL.providerID] }),
       ...disabledProviders(base, runtime, endpoints),

@@ -56,6 +56,8 @@ export interface LaunchPlanOptions {
   readonly workDir: string
   /** Further instruction files, of other components. */
   readonly instructionFiles?: readonly string[]
+  /** The program that runs the agent's commands. Absent: OpenCode chooses. */
+  readonly shell?: string | undefined
 }
 
 /** Throws a ConfigError that lists all problems; has no side effects. */
@@ -84,6 +86,7 @@ export const launchPlanFor =
         ...(options.instructionFiles ?? []),
       ],
       instructionsFile: directories.instructionsFile,
+      shell: options.shell,
     })
     const passed = agentEnvironment(options.environment, options.environmentAllow)
     const environment = {
