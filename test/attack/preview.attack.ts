@@ -1,8 +1,11 @@
 /**
- * Pages that a hostile agent serves to a person's Chromium. `up` in two directories, one after the other, on the same port: the
- * page of the first one leaves what a page can leave in a browser, and the person then opens the preview of the second one.
+ * What a hostile agent shows to a person's Chromium: an image of kilobytes that needs gigabytes, and a preview that leaves in the
+ * browser what a page can leave there, for the preview of another directory, whose `up` is on the same port afterwards.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { crc32, deflateSync } from "node:zlib"
 import type { Browser, BrowserContext, Page } from "playwright-core"
 import { launchBrowser } from "../kit/browser.ts"
 import { freePort } from "../kit/free-port.ts"
@@ -22,6 +25,34 @@ localStorage.setItem("planted", "yes")
 navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorker.ready)
   .then(() => { document.title = "planted" }, () => { document.title = "refused" })</script>`
 
+/** One pixel. */
+const SMALL = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+)
+const SIDE = 23_000
+const chunk = (type: string, data: Uint8Array): Buffer => {
+  const body = Buffer.concat([Buffer.from(type), data])
+  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)]
+  length.writeUInt32BE(data.length)
+  sum.writeUInt32BE(crc32(body))
+  return Buffer.concat([length, body, sum])
+}
+/** A white PNG with one bit per pixel: 64 kB, and 2 GB in a browser. */
+const imageBomb = (): Buffer => {
+  const head = Buffer.alloc(13)
+  head.writeUInt32BE(SIDE, 0)
+  head.writeUInt32BE(SIDE, 4)
+  head.writeUInt8(1, 8)
+  const rows = deflateSync(Buffer.alloc((Math.ceil(SIDE / 8) + 1) * SIDE), { level: 9 })
+  return Buffer.concat([
+    Buffer.from("89504e470d0a1a0a", "hex"),
+    chunk("IHDR", head),
+    chunk("IDAT", rows),
+    chunk("IEND", new Uint8Array()),
+  ])
+}
+
 const serve = (html: string) =>
   Bun.serve({
     hostname: "127.0.0.1",
@@ -35,16 +66,20 @@ const serve = (html: string) =>
 const first = serve(PLANT)
 const second = serve("<!doctype html><title>second</title>the second preview")
 const port = freePort()
+const start = (): Promise<PageStage> => startPage({}, { model, port, browser })
 let model: ScriptedModel
 let browser: Browser
 let context: BrowserContext
+let stage: PageStage
 
 beforeAll(async () => {
   model = await startScriptedModel()
   browser = await launchBrowser()
   context = await browser.newContext()
+  stage = await start()
 })
 afterAll(async () => {
+  await stage?.stop()
   await browser?.close()
   await model?.stop()
   await first.stop(true)
@@ -73,28 +108,36 @@ const openPreview = async (stage: PageStage, served: number): Promise<Page> => {
   return tab
 }
 
-const withStage = async <Result>(use: (stage: PageStage) => Promise<Result>): Promise<Result> => {
-  const stage = await startPage({}, { model, port, browser })
-  try {
-    return await use(stage)
-  } finally {
-    await stage.stop()
-  }
-}
+test("an image of kilobytes that needs gigabytes is a file to save and is not drawn", async () => {
+  await writeFile(join(stage.sandbox.workDir, "bomb.png"), imageBomb())
+  await writeFile(join(stage.sandbox.workDir, "small.png"), SMALL)
+  const command = "mkdir -p output/display && mv *.png output/display/"
+  model.on("bomb", [tool("bash", { command, description: "Show" }), text("Look.")])
+  const page = await context.newPage()
+  await page.goto(stage.link())
+  await page.locator("#prompt").waitFor()
+  await openConversation(page, stage, "bomb")
+  await sendPrompt(page, "@@bomb@@")
+  await turnIsOver(page, "@@bomb@@")
+  await page.getByRole("button", { name: "Save bomb.png" }).waitFor()
+  const drawn = page.locator("img[src^='blob:']")
+  await drawn.waitFor()
+  expect(await drawn.count()).toBe(1)
+  expect(await drawn.getAttribute("alt")).toContain("small.png")
+  await page.close()
+}, 120_000)
 
 test("what the preview of one directory left in the browser is not there for the preview of another one on the same port", async () => {
-  await withStage(async (stage) => {
-    const tab = await openPreview(stage, first.port ?? 0)
-    await untilTrue(async () => (await tab.title()) !== "first", "the end of the registration")
-    // Without this the attack has had nothing to leave.
-    expect(await tab.title()).toBe("planted")
-    await tab.reload()
-    expect(await tab.textContent("body")).toStartWith("intercepted ")
-    await tab.close()
-  })
-  await withStage(async (stage) => {
-    const tab = await openPreview(stage, second.port ?? 0)
-    expect(await tab.textContent("body")).toBe("the second preview")
-    expect(await tab.evaluate<string | null>(`localStorage.getItem("planted")`)).toBeNull()
-  })
+  const left = await openPreview(stage, first.port ?? 0)
+  await untilTrue(async () => (await left.title()) !== "first", "the end of the registration")
+  // Without this the attack has had nothing to leave.
+  expect(await left.title()).toBe("planted")
+  await left.reload()
+  expect(await left.textContent("body")).toStartWith("intercepted ")
+  await left.close()
+  await stage.stop()
+  stage = await start()
+  const tab = await openPreview(stage, second.port ?? 0)
+  expect(await tab.textContent("body")).toBe("the second preview")
+  expect(await tab.evaluate<string | null>(`localStorage.getItem("planted")`)).toBeNull()
 }, 180_000)

@@ -190,6 +190,7 @@ export const words = {
   youAnswered: (answer: string) => `You: ${answer}`,
   notAnswered: "Not answered.",
   imageGone: "The image is gone",
+  imageTooLarge: (name: string) => `${name}: the image is too large to be shown`,
   imageOpen: "Open the image",
   imageBefore: "The image before",
   imageAfter: "The image after",

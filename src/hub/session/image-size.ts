@@ -7,6 +7,7 @@ export interface ImageSize {
 
 /** The size of a JPEG comes after its metadata, such as a preview of the camera. A multiple of four, as base64 is. */
 const HEAD_CHARACTERS = 400_000
+const BYTES_PER_CHARACTER = 0.75
 
 /** Undefined for another kind of file and for one that is cut or broken. */
 export const imageSize = (base64: string): ImageSize | undefined => {
@@ -35,11 +36,47 @@ const sizeOf = (view: DataView): ImageSize | undefined => {
     case 0x89_50_4e_47:
       return { width: view.getUint32(16), height: view.getUint32(20) }
     case 0x47_49_46_38:
-      return { width: view.getUint16(6, true), height: view.getUint16(8, true) }
+      return gifSize(view)
     case 0x52_49_46_46:
       return view.getUint32(8) === 0x57_45_42_50 ? webpSize(view) : undefined
     default:
       return view.getUint16(0) === 0xff_d8 ? jpegSize(view) : undefined
+  }
+}
+
+/** Of the screen, or of the first frame where that is larger: browsers draw all of it. */
+const gifSize = (view: DataView): ImageSize | undefined => {
+  const screen = { width: view.getUint16(6, true), height: view.getUint16(8, true) }
+  const isWhole = view.byteLength < HEAD_CHARACTERS * BYTES_PER_CHARACTER
+  try {
+    const frame = firstFrame(view)
+    return frame
+      ? {
+          width: Math.max(screen.width, frame.width),
+          height: Math.max(screen.height, frame.height),
+        }
+      : screen
+  } catch {
+    // The file ends before its first frame, or the frame comes after the head.
+    return isWhole ? screen : undefined
+  }
+}
+
+const [EXTENSION, FRAME] = [0x21, 0x2c]
+
+const firstFrame = (view: DataView): ImageSize | undefined => {
+  const flags = view.getUint8(10)
+  let at = 13 + ((flags & 0x80) === 0 ? 0 : 3 << ((flags & 7) + 1))
+  while (view.getUint8(at) === EXTENSION) {
+    at += 2
+    while (view.getUint8(at) !== 0) at += 1 + view.getUint8(at)
+    at += 1
+  }
+  if (view.getUint8(at) !== FRAME) return undefined
+  const [left, top] = [view.getUint16(at + 1, true), view.getUint16(at + 3, true)]
+  return {
+    width: left + view.getUint16(at + 5, true),
+    height: top + view.getUint16(at + 7, true),
   }
 }
 

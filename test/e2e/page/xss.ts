@@ -99,7 +99,9 @@ export const testXss = (ground: () => Ground): void => {
     for (const panel of ["changes", "preview", "images", "tasks", "memories"]) {
       await page.goto(`${stage.origin}/c/local/web:xss?panel=${panel}`)
       await page
-        .locator(".panel .empty, .panel .file, .panel .list, .panel .image, .panel .frame")
+        .locator(
+          ".panel .empty, .panel .file, .panel .list, .panel .image, .panel .shown-file, .panel .frame",
+        )
         .first()
         .waitFor()
       await check(`the panel ${panel}`)

@@ -9,6 +9,13 @@ const JPEG_HEAD = "ffd8 ffe0 0010 4a46494600010100000100010000 ffdb 0004 0001"
 const images = [
   ["a PNG", hex("89504e470d0a1a0a 0000000d 49484452 00000280 000001e0"), 640, 480],
   ["a GIF", hex("474946383961 2c01 c800 00"), 300, 200],
+  ["a GIF with a frame", hex("474946383961 2c01 c800 0000 00 2c 0000 0000 2c01 c800 00"), 300, 200],
+  [
+    "a GIF whose first frame is larger than its screen",
+    hex("474946383961 0100 0100 8000 00 000000ffffff 21f904 00000000 00 2c 0000 0000 60ea 50c3 00"),
+    60_000,
+    50_000,
+  ],
   ["a baseline JPEG", hex(`${JPEG_HEAD} ffc0 000b 08 0065 00c9 01 011100`), 201, 101],
   ["a progressive JPEG with padding", hex(`${JPEG_HEAD} ffff ffc2 000b 08 0001 0002 01`), 2, 1],
   [
@@ -40,6 +47,16 @@ describe("the size of an image", () => {
     expect(imageSize(btoa("<svg width='1'/> and more than a head of text"))).toBeUndefined()
     expect(imageSize("%%%")).toBeUndefined()
     expect(imageSize("")).toBeUndefined()
+  })
+
+  test("a GIF with more before its first frame than is read has no size", () => {
+    const block = Buffer.concat([Buffer.from([255]), Buffer.alloc(255)])
+    const bytes = Buffer.concat([
+      Buffer.from("47494638396101000100000000", "hex"),
+      Buffer.from([0x21, 0xfe]),
+      ...Array.from({ length: 2000 }, () => block),
+    ])
+    expect(imageSize(bytes.toString("base64"))).toBeUndefined()
   })
 
   test("no bytes after the head of a JPEG make the search endless or throw", () => {

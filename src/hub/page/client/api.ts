@@ -1,5 +1,5 @@
 /** The hub over HTTP: what is read once, not watched. */
-import type { SearchHit } from "../../../wire/clients/conversation.ts"
+import type { Artifact, SearchHit } from "../../../wire/clients/conversation.ts"
 import type { ClientMessage } from "../../../wire/clients/verbs.ts"
 import type { ListedSession } from "../../view/sidebar-rows.ts"
 import { words } from "../words.ts"
@@ -93,7 +93,18 @@ export const postVerb = async (
 
 const IMAGE = /^image\/(png|jpeg|gif|webp)$/
 
-export const isImage = (mime: string): boolean => IMAGE.test(mime)
+const isImage = (mime: string): boolean => IMAGE.test(mime)
+
+/** A browser needs four bytes of memory for each: a file of kilobytes can have gigabytes of them. */
+const MOST_PIXELS = 64_000_000
+
+/** Whether the page shows it. One that is too large, or whose size is not known, is a file to save. */
+export const isShownImage = ({
+  mime,
+  width,
+  height,
+}: Pick<Artifact, "mime" | "width" | "height">): boolean =>
+  isImage(mime) && width !== undefined && height !== undefined && width * height <= MOST_PIXELS
 
 const artifactBlob = async (session: string, id: string): Promise<Blob | undefined> => {
   const response = await get(`${sessionPath(session)}/artifacts/${encodeURIComponent(id)}`)

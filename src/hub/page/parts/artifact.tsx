@@ -1,7 +1,7 @@
 /** A file that the agent shows: an image, or a file to save. */
 import { useState } from "preact/hooks"
 import type { Artifact } from "../../../wire/clients/conversation.ts"
-import { isImage, saveArtifact } from "../client/api.ts"
+import { isShownImage, saveArtifact } from "../client/api.ts"
 import { session } from "../client/store.ts"
 import { fileSize } from "../ui/clock.ts"
 import { Icon } from "../ui/icon.tsx"
@@ -9,12 +9,14 @@ import { visible } from "../ui/visible.ts"
 import { words } from "../words.ts"
 import { ArtifactImage } from "./image.tsx"
 
-export const ArtifactView = ({ id, mime, bytes, description }: Artifact) =>
-  isImage(mime) ? (
+export const ArtifactView = (artifact: Artifact) => {
+  const { id, bytes, description } = artifact
+  return isShownImage(artifact) ? (
     <ArtifactImage id={id} description={description} />
   ) : (
     <SavedFile id={id} bytes={bytes} name={description} />
   )
+}
 
 const SavedFile = ({
   id,

@@ -1,6 +1,6 @@
 /** An image over the page. Arrow keys and buttons show the one before and the one after it in the session. */
 import { useEffect, useState } from "preact/hooks"
-import { isImage } from "../client/api.ts"
+import { isShownImage } from "../client/api.ts"
 import { artifacts } from "../client/slices.ts"
 import { Layer } from "../shell/layer.tsx"
 import { IconButton } from "../ui/icon-button.tsx"
@@ -21,7 +21,7 @@ export const ImageLayer = ({
   readonly onClose: () => void
 }) => {
   const [id, setId] = useState(opened)
-  const images = artifacts.value.filter(({ mime }) => isImage(mime))
+  const images = artifacts.value.filter(isShownImage)
   const ids = images.map((image) => image.id)
   const { url, isGone } = useArtifact(id)
   const show = (by: 1 | -1) => setId((current) => neighbourOf(ids, current, by) ?? current)
