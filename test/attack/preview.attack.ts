@@ -87,12 +87,12 @@ afterAll(async () => {
 })
 
 /** The preview of what listens on the port, opened by the person with a link of the page. */
-const openPreview = async (stage: PageStage, served: number): Promise<Page> => {
+const openPreview = async (at: PageStage, served: number): Promise<Page> => {
   model.on("preview", [tool("register_tunnel", { name: "preview", port: served }), text("Done.")])
   const page = await context.newPage()
-  await page.goto(stage.link())
+  await page.goto(at.link())
   await page.locator("#prompt").waitFor()
-  await openConversation(page, stage, "preview")
+  await openConversation(page, at, "preview")
   await sendPrompt(page, "@@preview@@")
   await turnIsOver(page, "@@preview@@")
   const link = await page.evaluate<{ url: string }>(
@@ -103,7 +103,7 @@ const openPreview = async (stage: PageStage, served: number): Promise<Page> => {
     }).then((response) => response.json())`,
   )
   const tab = await context.newPage()
-  await tab.goto(new URL(link.url, stage.origin).href)
+  await tab.goto(new URL(link.url, at.origin).href)
   await page.close()
   return tab
 }
