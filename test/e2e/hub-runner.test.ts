@@ -18,6 +18,8 @@ beforeAll(async () => {
   await c.client.until(isAgentReady, "OpenCode")
 })
 afterEach(async () => {
+  await c.client.ask({ type: "abort", queued: true })
+  await c.client.until(() => c.client.queue().length === 0, "end of all turns")
   await execa("git", ["clean", "-fdq"], { cwd: c.sandbox.workDir })
   const isClean = () => files().length === 0 && [undefined, 0].includes(dirtyCount())
   await c.client.until(isClean, "clean workspace")

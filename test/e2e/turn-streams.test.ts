@@ -12,7 +12,7 @@ beforeAll(async () => {
   c = await startConversation({ OPENCODE_SERVER_PASSWORD: PASSWORD })
 })
 afterEach(async () => {
-  await c.settle()
+  await c.agent.settle()
   expect(c.agent.problems).toEqual([])
 })
 afterAll(() => c.stop())

@@ -14,7 +14,7 @@ let c: Conversation
 beforeAll(async () => {
   c = await startConversation()
 })
-afterEach(() => c.settle())
+afterEach(() => c.agent.settle())
 afterAll(() => c.stop())
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
@@ -71,7 +71,7 @@ describe("a workspace in which the agent has changed nothing", () => {
     own = await startConversation()
   })
   afterEach(async () => {
-    await own.settle()
+    await own.agent.settle()
     const { workDir } = own.runner.sandbox
     await execa("git", ["clean", "-fdq"], { cwd: workDir })
     await execa("git", ["checkout", "-q", "."], { cwd: workDir })

@@ -21,8 +21,6 @@ export interface Conversation {
     more?: Partial<Inbound<"prompt">>,
   ) => Promise<Answer>
   readonly ended: (messageId: string) => Promise<Answer>
-  /** Stops what runs on any channel. For `afterEach`: a test that fails leaves no turn to the next one. */
-  readonly settle: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -86,11 +84,6 @@ export const startConversation = async (
       return ended(messageId)
     },
     ended,
-    settle: async () => {
-      const from = agent.frames.length
-      agent.say({ type: "abort" })
-      await agent.frame("aborted", ({ channelId }) => channelId === undefined, from)
-    },
     stop: async () => {
       await runner.stop()
       await agent.stop()
