@@ -1,5 +1,5 @@
-/** `sandpiper fleet` beside a running fleet: what an operator sees and changes. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+/** `sandpiper fleet` beside a running fleet: what an operator sees and changes. Each test has a fleet with one session of its own. */
+import { afterEach, beforeEach, expect, test } from "bun:test"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -15,11 +15,12 @@ import { untilTrue } from "../kit/until-true.ts"
 import { runnerProvider } from "../fleet/kit/runner-provider.ts"
 import { startStack } from "../fleet/kit/stack.ts"
 
-const folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
+let folder = ""
 let stack: ServeStack
 let session = ""
 
-beforeAll(async () => {
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "fleet-command-"))
   stack = await startStack(folder, {
     // Its sandboxes are old enough for the sweep.
     provider: createNoopProvider(() => Date.now() - 3_600_000),
@@ -34,7 +35,7 @@ beforeAll(async () => {
   })
   session = ((await response.json()) as { readonly sessionId: string }).sessionId
 })
-afterAll(async () => {
+afterEach(async () => {
   await stack.stop()
   rmSync(folder, { recursive: true, force: true })
 })

@@ -1,5 +1,5 @@
-/** `sandpiper services`, `env` and `actions` as processes, against a real gateway with real services. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+/** `sandpiper services`, `env` and `actions` as processes. Each test has a real gateway with real services of its own. */
+import { afterEach, beforeEach, expect, test } from "bun:test"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { API_TOKEN, startTestGateway, type TestGateway } from "../runner/gateway/kit.ts"
@@ -11,11 +11,11 @@ import { runnerFromSource } from "../kit/runner.ts"
 
 let kit: TestServices
 let gateway: TestGateway
-beforeAll(() => {
+beforeEach(() => {
   kit = createTestServices()
   gateway = startTestGateway({ services: kit.ports })
 })
-afterAll(async () => {
+afterEach(async () => {
   await gateway.stop()
   await kit.end()
 })

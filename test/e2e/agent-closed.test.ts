@@ -1,6 +1,6 @@
 /**
  * What the agent's shell can read of the runner: environment, command lines, files. The agent runs as root in the first
- * group and as another user in the second.
+ * group and as another user in the second. Both groups share the model and the session agent, and each has a runner of its own.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { chmod } from "node:fs/promises"
@@ -51,13 +51,14 @@ const shell = async (messageId: string, command: string): Promise<string> => {
 describe("the agent's shell", () => {
   let runner: TestRunner
   beforeAll(async () => {
+    const from = agent.frames.length
     runner = await startRunner(agent, {
       ...SECRETS,
       MY_SETTING: "let-through",
       AGENT_ENV_ALLOW: "MY_SETTING,JWT_SECRET",
       GIT_AUTHOR_NAME: "A. Author",
     })
-    await agent.frame("agentStatus", ({ status }) => status === "idle")
+    await agent.frame("agentStatus", ({ status }) => status === "idle", from)
   })
   afterAll(() => runner.stop())
 

@@ -222,6 +222,8 @@ const untilHealthy = ({ gatewayUrl }: Place): Promise<void> =>
     "the gateway",
   )
 
+const wordInServiceLog = `/services/web.log: ${canary.serviceLog}`
+
 const firstOn = async (machine: Machine, open: PromiseWithResolvers<void>, unheard: boolean) => {
   scriptFirst(model, open.promise)
   const agent = agentOfFirst({
@@ -232,9 +234,10 @@ const firstOn = async (machine: Machine, open: PromiseWithResolvers<void>, unhea
   await untilHealthy(place)
   const first: FirstSession = { agent, ...place }
   await liveFirst(first)
+  // The log itself: OpenCode's files have the word before, in the call of the tool that wrote it to a file for the service.
   await untilTrue(
-    () => canariesOn(place.stateDir).some((one) => one.includes(canary.serviceLog)),
-    "the log of the service",
+    () => canariesOn(place.stateDir).some((one) => one.endsWith(wordInServiceLog)),
+    "word in the log of the service",
   )
   if (unheard) await endUnheard(first, open.resolve)
   return place
@@ -268,6 +271,7 @@ test.each(cases)(
       canary.toolOutput,
       canary.fileName,
       canary.prompt,
+      wordInServiceLog,
     ]
     for (const one of expected) expect(found).toContain(one)
     await machine.handOver()

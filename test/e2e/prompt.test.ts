@@ -1,5 +1,8 @@
-/** One prompt through the whole system: session agent, link, OpenCode, model, event stream, and back over the link. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * One prompt through the whole system: session agent, link, OpenCode, model, event stream, and back over the link. The tests share one
+ * runner, OpenCode, model and session agent; each has its own ids and channel.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import {
   type Conversation,
@@ -14,10 +17,13 @@ let c: Conversation
 beforeAll(async () => {
   c = await startConversation({}, { furnish: leaveEmpty })
 })
+afterEach(() => c.agent.settle())
 afterAll(() => c.stop())
 
 const idleFor = (messageId: string) =>
   c.agent.frame("agentStatus", (frame) => frame.status === "idle" && frame.messageId === messageId)
+
+const on = (channelId: string) => ({ channelType: "test", channelId })
 
 const framesOf = (messageId: string) =>
   c.agent.frames.filter((frame) => "messageId" in frame && frame.messageId === messageId)
@@ -25,9 +31,15 @@ const framesOf = (messageId: string) =>
 describe("a prompt with text, two tool calls and a final text", () => {
   const first = "I will look around first. ✓ "
   const last = "Two files were made: done.\nBye 👋"
-
-  test("a turn with text and two tool calls sends every frame once and in order", async () => {
-    c.model.on("two-tools", [
+  const ask = async (messageId: string, script: string) => {
+    model(script)
+    const channel = on(messageId)
+    c.agent.say({ type: "prompt", messageId, content: `please @@${script}@@`, ...channel })
+    await idleFor(messageId)
+  }
+  /** The replies of the model to a prompt with this name. */
+  const model = (script: string) =>
+    c.model.on(script, [
       reply(
         text(first, { chunks: 5 }),
         tool("bash", { command: "echo one > a.txt", description: "a" }),
@@ -35,8 +47,9 @@ describe("a prompt with text, two tool calls and a final text", () => {
       reply(tool("bash", { command: "echo two > b.txt; cat a.txt", description: "b" })),
       text(last, { chunks: 7 }),
     ])
-    c.agent.say({ type: "prompt", messageId: "p1", content: "please @@two-tools@@" })
-    await idleFor("p1")
+
+  test("a turn with text and two tool calls sends every frame once and in order", async () => {
+    await ask("p1", "two-tools")
 
     const frames = framesOf("p1")
     const types = frames.map((frame) => frame.type)
@@ -69,10 +82,14 @@ describe("a prompt with text, two tool calls and a final text", () => {
   })
 
   test("a second prompt on a channel continues the same agent session", async () => {
-    c.model.on("two-tools", [text("now this")])
-    c.agent.say({ type: "prompt", messageId: "p2", content: "and now?" })
+    await ask("p2-first", "two-tools-again")
+    c.model.on("two-tools-again", [text("now this")])
+    const channel = on("p2-first")
+    c.agent.say({ type: "prompt", messageId: "p2", content: "and now?", ...channel })
     await idleFor("p2")
-    const created = c.agent.frames.filter((frame) => frame.type === "channel-session-created")
+    const created = c.agent.frames.filter(
+      (frame) => frame.type === "channel-session-created" && frame.channelKey === "test:p2-first",
+    )
     expect(created).toHaveLength(1)
     expect(framesOf("p2").find((frame) => frame.type === "message.finalize")).toMatchObject({
       finalText: "now this",
@@ -83,10 +100,13 @@ describe("a prompt with text, two tool calls and a final text", () => {
 
 test("a prompt may name a model without its provider, and a model that does not exist ends the turn with the possible names", async () => {
   c.model.on("without-provider", [text("I am m2.")])
-  const answer = await c.ask("bare", "hello @@without-provider@@", { model: "m2" })
+  const answer = await c.ask("bare", "hello @@without-provider@@", {
+    model: "m2",
+    ...on("bare"),
+  })
   expect(answer.text).toBe("I am m2.")
   expect(c.model.requests.at(-1)?.model).toBe("m2")
-  const { final } = await c.ask("unknown", "hello", { model: "m22" })
+  const { final } = await c.ask("unknown", "hello", { model: "m22", ...on("unknown") })
   expect(
     JSON.stringify(
       c.agent.frames.filter((frame) => "messageId" in frame && frame.messageId === "unknown"),
@@ -97,7 +117,7 @@ test("a prompt may name a model without its provider, and a model that does not 
 
 test("an error of the model ends the turn and its message is reported", async () => {
   c.model.on("refused", [httpError(400, { message: "the scripted refusal" })])
-  c.agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@" })
+  c.agent.say({ type: "prompt", messageId: "p3", content: "@@refused@@", ...on("p3") })
   await idleFor("p3")
   const types = framesOf("p3").map((frame) => frame.type)
   expect(types.filter((type) => type === "complete")).toHaveLength(1)
@@ -105,18 +125,21 @@ test("an error of the model ends the turn and its message is reported", async ()
 })
 
 test("malformed frames are dropped and the link keeps working", async () => {
+  const dropped = () => c.runner.log.filter((line) => line.includes("link.frame-dropped")).length
+  const before = dropped()
   c.agent.sayRaw("not json")
   c.agent.sayRaw('{"type":"prompt","messageId":7}')
   c.agent.sayRaw('{"type":"no-such-verb"}')
-  c.agent.say({ type: "prompt", messageId: "p4", content: "still there?" })
+  c.agent.say({ type: "prompt", messageId: "p4", content: "still there?", ...on("p4") })
   await idleFor("p4")
-  expect(c.runner.log.filter((line) => line.includes("link.frame-dropped"))).toHaveLength(3)
+  expect(dropped() - before).toBe(3)
 })
 
 test("every new connection receives the agent status, the tunnels, the models, the services and the applied config once", async () => {
   const before = c.agent.frames.length
+  const connections = c.agent.connections()
   c.agent.close(1011, "Internal error")
-  await c.agent.until(() => c.agent.connections() === 2, "the next connection")
+  await c.agent.until(() => c.agent.connections() === connections + 1, "the next connection")
   await c.agent.frame("models", () => true, before)
   await c.agent.frame("opencode-config-applied", () => true, before)
   await c.agent.frame("services", () => true, before)

@@ -1,5 +1,8 @@
-/** Files and websites of a sandbox through the fleet's HTTP API, shown by their effect in a real local sandbox. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * Files and websites of a sandbox through the fleet's HTTP API, shown by their effect in a real local sandbox. The tests share one
+ * fleet and one object storage; each has a session of its own, those of a clone share one.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import {
   chmodSync,
   existsSync,
@@ -24,7 +27,8 @@ import { untilTrue } from "../kit/until-true.ts"
 let place: Sandbox
 let s3: S3Server
 let stack: ServeStack
-let session = ""
+/** Sessions of the tests that end with them. */
+const sessions: string[] = []
 
 const localRoot = () => join(place.root, "fleet")
 
@@ -64,11 +68,13 @@ beforeAll(async () => {
       clientToken: CLIENT_TOKEN,
     },
   })
-  const made = await call("POST", "/api/threads/files/resolve?wait=1")
-  session = String(made.body["sessionId"])
+})
+afterEach(async () => {
+  s3.intercept = undefined
+  for (const session of sessions.splice(0))
+    await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
 })
 afterAll(async () => {
-  await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
   await stack.stop()
   await s3.stop()
   await place.remove()
@@ -93,11 +99,20 @@ const call = async (
     body: parsed as Record<string, unknown>,
   }
 }
-const of = (verb: string) => `/api/sandbox/${session}/${verb}`
-const workspace = (file: string) =>
-  join(localRoot(), "files", encodeURIComponent(session), "workspace", file)
+/** A new session with a running sandbox. */
+const open = async (thread: string) => {
+  const made = await call("POST", `/api/threads/${thread}/resolve?wait=1`)
+  const session = String(made.body["sessionId"])
+  sessions.push(session)
+  return {
+    of: (verb: string) => `/api/sandbox/${session}/${verb}`,
+    workspace: (file: string) =>
+      join(localRoot(), "files", encodeURIComponent(session), "workspace", file),
+  }
+}
 
 test("the workspace is saved to object storage, and missing files come back without changing others", async () => {
+  const { of, workspace } = await open("saved")
   mkdirSync(workspace("notes"))
   writeFileSync(workspace("notes/heron.txt"), "grey\n")
   writeFileSync(workspace("notes/stork.txt"), "white\n")
@@ -116,14 +131,18 @@ test("the workspace is saved to object storage, and missing files come back with
 })
 
 test("storage that does not answer is an error that says so, and the files stay", async () => {
+  const { of, workspace } = await open("refused")
+  mkdirSync(workspace("notes"))
+  writeFileSync(workspace("notes/heron.txt"), "grey\n")
+  expect((await call("POST", of("sync"))).status).toBe(200)
   s3.intercept = async () => new Response("", { status: 403 })
   const refused = await call("POST", of("restore"))
-  s3.intercept = undefined
   expect(refused).toMatchObject({ status: 502, body: { code: "not-restored" } })
   expect(existsSync(workspace("notes/heron.txt"))).toBe(true)
 })
 
 test("what the agent shows is listed with its size, and its content can be read", async () => {
+  const { of, workspace } = await open("shown")
   expect((await call("GET", of("artifacts"))).body).toEqual({ artifacts: [] })
   mkdirSync(workspace("output/display/deep"), { recursive: true })
   writeFileSync(workspace("output/display/deep/nest.txt"), "twig\n")
@@ -197,8 +216,11 @@ describe("a session with a repository, whose agent works in the clone", () => {
 })
 
 test("a website is installed, served and restarted, and a repeated call starts no second one", async () => {
+  const { of, workspace } = await open("website")
   const bad = await call("POST", of("bootstrap-website"), { theme: "dark" })
   expect(bad).toMatchObject({ status: 400, body: { code: "bad-request" } })
+  mkdirSync(workspace("output"))
+  writeFileSync(workspace("output/notes.txt"), "no website\n")
   const nothing = await call("POST", of("bootstrap-website"), { directory: "output" })
   expect(nothing.status).toBe(400)
 

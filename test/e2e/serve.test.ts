@@ -1,6 +1,10 @@
-/** Hub, fleet and local sandboxes with real OpenCode and the scripted model: what a client sees of them. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+/**
+ * Hub, fleet and local sandboxes with real OpenCode and the scripted model: what a client sees of them. Most tests share one thread,
+ * whose first prompt is answered and whose workspace has work.txt; its sandbox runs when a test begins. Tests of a first prompt and of
+ * an end have threads of their own.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ServeStack } from "../../src/cli/serve-stack.ts"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
@@ -19,13 +23,14 @@ const THREAD = "C1:1700.1"
 let model: ScriptedModel
 let place: Sandbox
 let stack: ServeStack
+/** Of the shared thread. */
 let client: TestClient
 let session = ""
 
 const localRoot = () => join(place.root, "fleet")
 const openStore = () => openSqliteStore(join(place.root, "fleet.db"))
 
-const start = () =>
+const start = (port = 0) =>
   startServe(place, model, {
     provider: createLocalProvider({
       root: localRoot(),
@@ -33,6 +38,7 @@ const start = () =>
       clock: systemClock,
     }),
     store: openStore(),
+    port,
     environment: { SANDPIPER_TOOLS: "all" },
   })
 
@@ -40,6 +46,16 @@ beforeAll(async () => {
   model = await startScriptedModel()
   place = await createSandbox({ url: "ws://127.0.0.1:1/", token: "-" })
   stack = await start()
+  model.on("begin", [text("Begun.")])
+  session = await prompt(THREAD, "p-begin", "@@begin@@")
+  await connect()
+  await answered("p-begin")
+  writeFileSync(workspace("work.txt"), "kept\n")
+})
+beforeEach(async () => {
+  await client.ask({ type: "abort", queued: true })
+  const { body } = await call("POST", `/api/threads/${THREAD}/resolve?wait=1`)
+  expect(body).toMatchObject({ sessionId: session, status: "running" })
 })
 afterAll(async () => {
   client?.close()
@@ -59,21 +75,25 @@ const call = async (method: string, path: string, body?: object, token = CLIENT_
   const parsed = said.startsWith("{") ? (JSON.parse(said) as object) : { text: said }
   return { status: response.status, body: parsed as Record<string, unknown> }
 }
-/** Sends a prompt to the thread and resolves with the agent's answer. */
-const say = async (messageId: string, message: string): Promise<string> => {
-  const sent = await call("POST", `/api/threads/${THREAD}/prompt`, { message, messageId })
+const connect = async () => {
+  client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session })
+}
+/** Resolves with the session of the thread. */
+const prompt = async (thread: string, messageId: string, message: string): Promise<string> => {
+  const sent = await call("POST", `/api/threads/${thread}/prompt`, { message, messageId })
   expect(sent.status).toBe(200)
-  if (session === "") {
-    session = String(sent.body["sessionId"])
-    client = await connectClient(stack.hub.url, CLIENT_TOKEN, { session })
-  }
+  return String(sent.body["sessionId"])
+}
+/** Sends a prompt to the shared thread and resolves with the agent's answer. */
+const say = async (messageId: string, message: string): Promise<string> => {
+  expect(await prompt(THREAD, messageId, message)).toBe(session)
   await answered(messageId)
   return client.answerTo(messageId)
 }
-const answered = (messageId: string): Promise<void> =>
-  client.until(
+const answered = (messageId: string, by = client): Promise<void> =>
+  by.until(
     () =>
-      client
+      by
         .messages()
         .some(
           ({ role, promptId, status }) =>
@@ -85,21 +105,22 @@ const answered = (messageId: string): Promise<void> =>
 const opencodeOf = async (id: string) => {
   const { ref } = await life()
   const { port } = boxOf(String(ref))
+  const own = join(localRoot(), "files", encodeURIComponent(id))
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     const read = (file: string) => Bun.file(`/proc/${pid}/${file}`).text()
     const command = await read("cmdline").catch(() => "")
     if (!command.includes("opencode\0serve")) continue
     const environment = (await read("environ").catch(() => "")).split("\0")
-    if (!environment.some((one) => one.includes(encodeURIComponent(id)))) continue
+    if (!environment.some((one) => one.includes(own))) continue
     const name = "OPENCODE_SERVER_PASSWORD="
     const password = environment.find((one) => one.startsWith(name))?.slice(name.length) ?? ""
     return { url: `http://127.0.0.1:${port}/opencode`, password }
   }
   throw new Error("no OpenCode runs in the sandbox")
 }
-const life = async () => {
+const life = async (of = session) => {
   const store = openStore()
-  const stored = (await store.find(session)) as StoredSession
+  const stored = (await store.find(of)) as StoredSession
   await store.close()
   return stored.life
 }
@@ -108,49 +129,66 @@ const boxOf = (ref: string) =>
     readonly port: number
     readonly process: { readonly pid: number }
   }
-const workspace = (file: string) =>
-  join(localRoot(), "files", encodeURIComponent(session), "workspace", file)
+const workspace = (file: string, of = session) =>
+  join(localRoot(), "files", encodeURIComponent(of), "workspace", file)
+
+const sessions = async () => {
+  const { sandboxes } = (await call("GET", "/api/sandboxes")).body as {
+    sandboxes: readonly { readonly sessionId: string }[]
+  }
+  return sandboxes.map(({ sessionId }) => sessionId)
+}
 
 describe("a thread of conversation", () => {
   test("the first prompt of a new thread starts a sandbox and is answered", async () => {
     model.on("hello", [text("Hello from the sandbox.")])
-    expect(await say("p1", "@@hello@@")).toBe("Hello from the sandbox.")
-    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+    const own = await prompt("C1:new", "p1", "@@hello@@")
+    const listener = await connectClient(stack.hub.url, CLIENT_TOKEN, { session: own })
+    try {
+      await answered("p1", listener)
+      expect(listener.answerTo("p1")).toBe("Hello from the sandbox.")
+      expect(await life(own)).toMatchObject({ phase: "running", generation: 1 })
+    } finally {
+      listener.close()
+      await call("POST", `/api/sandbox/${own}/terminate?wait=1`)
+      await call("DELETE", `/api/sandbox/${own}`)
+    }
   })
 
   test("the next prompt of the thread uses the same sandbox", async () => {
-    const { ref } = await life()
+    const { ref, generation } = await life()
     model.on("again", [
-      tool("bash", { command: "echo kept > work.txt", description: "write" }),
+      tool("bash", { command: "echo written > again.txt", description: "write" }),
       text("Written."),
     ])
     expect(await say("p2", "@@again@@")).toBe("Written.")
-    expect(await life()).toMatchObject({ phase: "running", generation: 1, ref })
-    expect(readFileSync(workspace("work.txt"), "utf8")).toBe("kept\n")
+    expect(await life()).toMatchObject({ phase: "running", generation, ref })
+    expect(readFileSync(workspace("again.txt"), "utf8")).toBe("written\n")
   })
 
   test("a prompt for a paused sandbox wakes it", async () => {
+    const { generation } = await life()
     const paused = await call("POST", `/api/sandbox/${session}/pause?wait=1`)
     expect(paused.body).toMatchObject({ status: "paused" })
     model.on("wake", [text("Awake.")])
     expect(await say("p3", "@@wake@@")).toBe("Awake.")
-    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+    expect(await life()).toMatchObject({ phase: "running", generation })
   })
 
   test("a stop of the thread ends the turn and puts the sandbox to sleep, and the next prompt wakes it", async () => {
+    const { generation } = await life()
     model.on("endless", [
       tool("bash", { command: "touch begun.txt; sleep 600", description: "wait" }),
       text("Never said."),
     ])
-    const message = "@@endless@@"
-    await call("POST", `/api/threads/${THREAD}/prompt`, { message, messageId: "p-endless" })
+    await prompt(THREAD, "p-endless", "@@endless@@")
     await untilTrue(() => existsSync(workspace("begun.txt")), "begin of the command")
     expect((await call("POST", `/api/threads/${THREAD}/stop`)).status).toBe(200)
     await answered("p-endless")
     await untilTrue(async () => (await life()).phase === "paused", "paused sandbox")
     model.on("after-stop", [text("Awake after the stop.")])
     expect(await say("p-after-stop", "@@after-stop@@")).toBe("Awake after the stop.")
-    expect(await life()).toMatchObject({ phase: "running", generation: 1 })
+    expect(await life()).toMatchObject({ phase: "running", generation })
   })
 
   test("after the runner was killed in its sandbox the next prompt is answered once", async () => {
@@ -209,7 +247,7 @@ describe("a thread of conversation", () => {
     const after = await list()
     expect(after.filter((id) => before.includes(id))).toEqual([])
     // The conversation that people see goes on.
-    expect(client.answerTo("p1")).toBe("Hello from the sandbox.")
+    expect(client.answerTo("p-begin")).toBe("Begun.")
     const { body } = await call("GET", "/metrics", undefined, CLIENT_TOKEN)
     expect(String(body["text"])).toMatch(/sandpiper_session_replacements_total [1-9]/)
   })
@@ -283,6 +321,7 @@ describe("a thread of conversation", () => {
   })
 
   test("a child session has a sandbox of its own, works in it and reports to its parent", async () => {
+    const before = await sessions()
     model.on("child-task", [
       tool("bash", { command: "echo twig > nest.txt", description: "write" }),
       text("The nest is built."),
@@ -298,11 +337,8 @@ describe("a thread of conversation", () => {
       () => client.messages().some(({ role, parts }) => role === "user" && parts.some(isReport)),
       "the report of the child",
     )
-    const { sandboxes } = (await call("GET", "/api/sandboxes")).body as {
-      sandboxes: readonly { readonly sessionId: string }[]
-    }
-    const child = sandboxes.map(({ sessionId }) => sessionId).find((id) => id !== session) ?? ""
-    const nest = join(localRoot(), "files", encodeURIComponent(child), "workspace", "nest.txt")
+    const child = (await sessions()).find((id) => !before.includes(id)) ?? ""
+    const nest = workspace("nest.txt", child)
     expect(readFileSync(nest, "utf8")).toBe("twig\n")
     expect(existsSync(workspace("nest.txt"))).toBe(false)
     const ended = await call("POST", `/api/sandbox/${child}/terminate?wait=1`)
@@ -314,12 +350,18 @@ describe("a thread of conversation", () => {
   test("a new process of the fleet keeps the running sandbox", async () => {
     const before = await life()
     const { pid } = boxOf(String(before.ref)).process
+    const known = await sessions()
+    const { port } = stack.hub
     client.close()
     await stack.stop()
-    stack = await start()
+    stack = await start(port)
+    await connect()
     const sandboxes = await call("GET", "/api/sandboxes")
+    expect(await sessions()).toEqual(known)
     expect(sandboxes.body).toMatchObject({
-      sandboxes: [{ sessionId: session, providerSandboxId: before.ref }],
+      sandboxes: expect.arrayContaining([
+        expect.objectContaining({ sessionId: session, providerSandboxId: before.ref }),
+      ]),
     })
     expect(boxOf(String(before.ref)).process.pid).toBe(pid)
   })
@@ -343,9 +385,13 @@ describe("the fleet's API", () => {
   })
 
   test("a terminated session has no sandbox left and cannot be resumed", async () => {
-    const ended = await call("POST", `/api/sandbox/${session}/terminate?wait=1`)
+    const { body } = await call("POST", "/api/threads/C1:ended/resolve?wait=1")
+    const own = String(body["sessionId"])
+    writeFileSync(workspace("work.txt", own), "kept\n")
+    const ended = await call("POST", `/api/sandbox/${own}/terminate?wait=1`)
     expect(ended.body).toMatchObject({ status: "terminated" })
-    expect((await call("POST", `/api/sandbox/${session}/resume`)).status).toBe(409)
-    expect(existsSync(workspace("work.txt"))).toBe(false)
+    expect((await call("POST", `/api/sandbox/${own}/resume`)).status).toBe(409)
+    expect(existsSync(workspace("work.txt", own))).toBe(false)
+    await call("DELETE", `/api/sandbox/${own}`)
   })
 })

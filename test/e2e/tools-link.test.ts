@@ -1,5 +1,8 @@
-/** Tools over a link that is cut, in a sandbox that lacks programs, and aborted while they run. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * Tools over a link that is cut, in a sandbox that lacks programs, and aborted while they run. The tests share one runner, OpenCode,
+ * model and session agent; each has its own script, channel and ids, and the configuration is the same after each.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { z } from "zod"
 import { tools as ourTools } from "../../tools/index.ts"
 import { sampleAnswer } from "../kit/answers.ts"
@@ -17,10 +20,15 @@ let runner: TestRunner
 const carriedOut = new Map<string, Readonly<Record<string, unknown>> | undefined>()
 let cutNext = false
 
+const config = () => ({
+  ...scriptedConfig(model),
+  tools: { webfetch: false, list_personas: false },
+})
+
 beforeAll(async () => {
   model = await startScriptedModel()
   agent = startTestSessionAgent({
-    config: { ...scriptedConfig(model), tools: { webfetch: false, list_personas: false } },
+    config: config(),
     answer: (request) => {
       if (!carriedOut.has(request.requestId))
         carriedOut.set(request.requestId, sampleAnswer(request))
@@ -33,6 +41,8 @@ beforeAll(async () => {
   runner = await startRunner(agent, { OPENCODE_SERVER_PASSWORD: PASSWORD })
   await agent.frame("agentStatus", ({ status }) => status === "idle")
 })
+
+afterEach(() => agent.settle())
 
 afterAll(async () => {
   await runner.stop()
@@ -47,6 +57,23 @@ const toolIds = async (): Promise<readonly string[]> => {
   return z.array(z.string()).parse(await response.json())
 }
 
+const say = (name: string): void =>
+  agent.say({
+    type: "prompt",
+    messageId: name,
+    content: `@@${name}@@`,
+    channelType: "test",
+    channelId: name,
+  })
+
+/** The names of the tools that the model is offered with a prompt of this name. */
+const offeredTo = async (name: string): Promise<readonly string[]> => {
+  model.on(name, [text("Seen.")])
+  say(name)
+  await agent.frame("complete", (frame) => frame.messageId === name)
+  return model.requests.at(-1)?.tools.map(({ function: made }) => made.name) ?? []
+}
+
 const endOf = (messageId: string, toolName: string) =>
   agent.frame(
     "message.part.tool-update",
@@ -59,20 +86,23 @@ const endOf = (messageId: string, toolName: string) =>
 test("a request is carried out once when the link is cut before its response", async () => {
   cutNext = true
   const before = agent.connections()
+  const known = carriedOut.size
+  const from = agent.frames.length
   model.on("cut", [tool("create_pull_request", { branch: "fix", title: "Fix it" }), text("Done.")])
-  agent.say({ type: "prompt", messageId: "cut", content: "@@cut@@" })
+  say("cut")
   const end = await endOf("cut", "create_pull_request")
   expect(end.result).toContain("Pull request #7")
   expect(agent.connections()).toBe(before + 1)
-  const asked = agent.frames.filter((frame) => frame.type === "create-pr")
+  const since = agent.frames.slice(from)
+  const asked = since.filter((frame) => frame.type === "create-pr")
   expect(new Set(asked.map(({ requestId }) => requestId)).size).toBe(1)
-  expect(carriedOut.size).toBe(1)
-  expect(agent.frames.filter((frame) => frame.type === "pr-created")).toHaveLength(1)
+  expect(carriedOut.size - known).toBe(1)
+  expect(since.filter((frame) => frame.type === "pr-created")).toHaveLength(1)
   await agent.frame("complete", (frame) => frame.messageId === "cut")
 })
 
-test("a tool that the session agent turns off is not offered to the model", () => {
-  const offered = model.requests.at(-1)?.tools.map(({ function: { name } }) => name) ?? []
+test("a tool that the session agent turns off is not offered to the model", async () => {
+  const offered = await offeredTo("turned-off")
   expect(offered).toContain("bash")
   expect(offered).not.toContain("webfetch")
   expect(offered).not.toContain("list_personas")
@@ -80,7 +110,7 @@ test("a tool that the session agent turns off is not offered to the model", () =
 
 describe("tools in a sandbox without their requirements", () => {
   test("web research tools are not offered to the model without a key, though OpenCode has loaded them", async () => {
-    const offered = model.requests.at(-1)?.tools.map(({ function: { name } }) => name) ?? []
+    const offered = await offeredTo("without-key")
     expect(offered).toContain("create_pull_request")
     expect(offered.filter((name) => name.startsWith("parallel_"))).toEqual([])
     expect(await toolIds()).toContain("parallel_web_search")
@@ -96,7 +126,7 @@ describe("tools in a sandbox without their requirements", () => {
       ]),
       text("Well."),
     ])
-    agent.say({ type: "prompt", messageId: "lacking", content: "@@lacking@@" })
+    say("lacking")
     const errorOf = async (name: string) => (await endOf("lacking", name)).error
     expect(await errorOf("secret_list")).toContain(
       "this sandbox has no secrets. This sandbox is not configured for it; continue without it or tell the user.",
@@ -110,7 +140,7 @@ describe("tools in a sandbox without their requirements", () => {
 
 test("a sleep tool call is reported as running and stops when the turn is aborted", async () => {
   model.on("stopped", [tool("sleep", { seconds: 600, reason: "Nothing" }), text("Never said.")])
-  agent.say({ type: "prompt", messageId: "stopped", content: "@@stopped@@" })
+  say("stopped")
   await agent.frame(
     "message.part.tool-update",
     (frame) => frame.messageId === "stopped" && frame.status === "running",
@@ -126,13 +156,20 @@ test("an orchestrator has all tools except complete_session and notify_parent", 
   const ours = Object.keys(ourTools)
   const listed = async () => (await toolIds()).filter((name) => ours.includes(name))
   expect(await listed()).toHaveLength(70)
-  const from = agent.frames.length
-  agent.say({ type: "opencode-config", config: { isOrchestrator: true } })
-  await agent.frame("opencode-config-applied", ({ success }) => success, from)
-  await agent.frame("agentStatus", ({ status }) => status === "idle", from)
-  const left = new Set(await listed())
-  expect(ours.filter((name) => !left.has(name)).toSorted()).toEqual([
-    "complete_session",
-    "notify_parent",
-  ])
+  const apply = async (more: { readonly isOrchestrator: boolean }) => {
+    const from = agent.frames.length
+    agent.say({ type: "opencode-config", config: { ...config(), ...more } })
+    await agent.frame("opencode-config-applied", ({ success }) => success, from)
+    await agent.frame("agentStatus", ({ status }) => status === "idle", from)
+  }
+  try {
+    await apply({ isOrchestrator: true })
+    const left = new Set(await listed())
+    expect(ours.filter((name) => !left.has(name)).toSorted()).toEqual([
+      "complete_session",
+      "notify_parent",
+    ])
+  } finally {
+    await apply({ isOrchestrator: false })
+  }
 })

@@ -1,4 +1,7 @@
-/** Every tool through the real OpenCode, the gateway and the link: a valid call, an invalid call and a refused call. */
+/**
+ * Every tool through the real OpenCode, the gateway and the link: a valid call, an invalid call and a refused call. The tests share one
+ * runner, OpenCode, model and session agent; the calls of a group are one turn. The tool that ends the runner has a runner of its own.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFile, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
@@ -87,18 +90,19 @@ type Update = Outbound<"message.part.tool-update">
 const callAll = async (
   messageId: string,
   calls: readonly { readonly name: string; readonly args: Readonly<Record<string, unknown>> }[],
+  by = agent,
 ) => {
-  const from = agent.frames.length
+  const from = by.frames.length
   model.on(messageId, [...(calls.length > 0 ? [tools(calls)] : []), text("That was all.")])
-  agent.say({
+  by.say({
     type: "prompt",
     messageId,
     content: `@@${messageId}@@`,
     channelType: "slack",
     channelId: "C9",
   })
-  await agent.frame("complete", (frame) => frame.messageId === messageId, from)
-  const frames = agent.frames.slice(from)
+  await by.frame("complete", (frame) => frame.messageId === messageId, from)
+  const frames = by.frames.slice(from)
   const ends = frames.filter(
     (frame): frame is Update =>
       frame.type === "message.part.tool-update" && ["completed", "error"].includes(frame.status),
@@ -248,9 +252,12 @@ describe("a call that the session agent refuses", () => {
 
   beforeAll(async () => {
     answersWith = "refusal"
-    const calls = refusable.map(([name, { good }]) => ({ name, args: good }))
-    ;({ endOf } = await callAll("refused", calls))
-    answersWith = "samples"
+    try {
+      const calls = refusable.map(([name, { good }]) => ({ name, args: good }))
+      ;({ endOf } = await callAll("refused", calls))
+    } finally {
+      answersWith = "samples"
+    }
   })
 
   test.each(refusable)("a refused call of %s fails with the error of the session agent", (name) => {
@@ -262,8 +269,9 @@ describe("a call that the session agent refuses", () => {
 })
 
 describe("the tools offered to the model", () => {
-  test("every tool and every argument offered to the model has a description", () => {
-    const [offered] = model.requests.map(({ tools: all }) => all)
+  test("every tool and every argument offered to the model has a description", async () => {
+    await callAll("offered", [])
+    const offered = model.requests.at(-1)?.tools
     const ours = z
       .array(declared)
       .parse(offered?.filter(({ function: { name } }) => name in ourTools))
@@ -283,9 +291,18 @@ describe("the tools offered to the model", () => {
 
 describe("complete_session", () => {
   test("complete_session sends one self-terminate frame and the runner exits with code 0", async () => {
-    const { frames, endOf } = await callAll("complete", [{ name: "complete_session", args: {} }])
-    expect(endOf.get("complete_session")?.result).toContain("Session completed")
-    expect(frames.filter(({ type }) => type === "self-terminate")).toHaveLength(1)
-    expect(await runner.daemon.done).toEqual({ code: 0, why: "the agent completed the session" })
+    const own = startTestSessionAgent({ config: scriptedConfig(model) })
+    const ending = await startRunner(own)
+    try {
+      await own.frame("agentStatus", ({ status }) => status === "idle")
+      const calls = [{ name: "complete_session", args: {} }]
+      const { frames, endOf } = await callAll("complete", calls, own)
+      expect(endOf.get("complete_session")?.result).toContain("Session completed")
+      expect(frames.filter(({ type }) => type === "self-terminate")).toHaveLength(1)
+      expect(await ending.daemon.done).toEqual({ code: 0, why: "the agent completed the session" })
+    } finally {
+      await ending.stop()
+      await own.stop()
+    }
   })
 })

@@ -1,13 +1,19 @@
 /** The frames of a turn with the real OpenCode, on one channel and on several. All tests share one runner, model and OpenCode. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { type Conversation, startConversation, withoutReports } from "../kit/conversation.ts"
 import { reasoning, reply, text, tool, tools, usage, waitFor } from "../kit/model.ts"
+import { untilPromptIsStored } from "../kit/stored-prompt.ts"
 import { untilEqual } from "../kit/until-true.ts"
 
+const PASSWORD = "password-of-opencode-in-this-test"
 let c: Conversation
 beforeAll(async () => {
-  c = await startConversation()
+  c = await startConversation({ OPENCODE_SERVER_PASSWORD: PASSWORD })
+})
+afterEach(async () => {
+  await c.agent.settle()
+  expect(c.agent.problems).toEqual([])
 })
 afterAll(() => c.stop())
 
@@ -120,7 +126,10 @@ describe("one prompt", () => {
   })
 
   test("the title of the conversation is sent", async () => {
-    await c.agent.frame("title", ({ title }) => title === "Scripted title")
+    c.model.on("titled", [text("ok")])
+    const from = c.agent.frames.length
+    await c.ask("title1", "@@titled@@", { channelType: "web", channelId: "titled" })
+    await c.agent.frame("title", ({ title }) => title === "Scripted title", from)
   })
 
   test("a duplicate prompt is not run again and its final state is sent", async () => {
@@ -202,8 +211,8 @@ describe("several prompts", () => {
       (frame) => frame.messageId === "s1" && frame.status === "running",
     )
     c.say("s2", "now @@steering@@", { ...at, steer: true })
-    // The work of the first turn is over when the second prompt has joined it.
-    await c.agent.frame("agentStatus", ({ messageId }) => messageId === "s2")
+    // The work of the first turn is over when the second prompt has joined it. A frame comes before the prompt is posted.
+    await untilPromptIsStored(c.runner, PASSWORD, "now @@steering@@")
     await Bun.write(join(c.runner.sandbox.workDir, ".git/steered"), "")
     const second = await c.ended("s2")
     const first = await c.agent.frame("message.finalize", ({ messageId }) => messageId === "s1")

@@ -1,10 +1,12 @@
 /**
- * Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. All tests share one
- * runner, model and OpenCode; each has its own ids, and those of turns their own channels.
+ * Commands of the session agent other than prompts: each gets exactly one reply, also when there is nothing to do. The tests share one
+ * runner, model and OpenCode; each has its own ids, and those of turns their own channels and files. A diff shows what was changed in
+ * all conversations: its tests and those of reviews have runners whose changes they know.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { rename } from "node:fs/promises"
 import { join } from "node:path"
+import { execa } from "execa"
 import { type Conversation, startConversation, withoutReports } from "../kit/conversation.ts"
 import { hang, text, tool } from "../kit/model.ts"
 
@@ -12,45 +14,43 @@ let c: Conversation
 beforeAll(async () => {
   c = await startConversation()
 })
+afterEach(() => c.agent.settle())
 afterAll(() => c.stop())
 
 const on = (channelId: string) => ({ channelType: "test", channelId })
-const path = (file: string) => join(c.runner.sandbox.workDir, file)
-const write = (file: string, content: string) => tool("write", { filePath: path(file), content })
+const path = (file: string, { runner } = c) => join(runner.sandbox.workDir, file)
+const write = (file: string, content: string, of = c) =>
+  tool("write", { filePath: path(file, of), content })
 
 /** Sends the frame, waits for its reply and checks that there is only one. */
 const answered = async <Type extends "diff" | "review-result" | "command-result" | "session-reset">(
   type: Type,
   frame: Parameters<Conversation["agent"]["say"]>[0] & { requestId: string },
+  { agent } = c,
 ) => {
-  c.agent.say(frame)
-  await c.agent.until(() => answers(type, frame.requestId).length > 0, type)
-  const all = answers(type, frame.requestId)
+  agent.say(frame)
+  await agent.until(() => answers(type, frame.requestId, agent).length > 0, type)
+  const all = answers(type, frame.requestId, agent)
   expect(all).toHaveLength(1)
-  return all[0] as Extract<(typeof c.agent.frames)[number], { type: Type }>
+  return all[0] as Extract<(typeof agent.frames)[number], { type: Type }>
 }
-const answers = (type: string, requestId: string) =>
-  c.agent.frames.filter(
+const answers = (type: string, requestId: string, { frames } = c.agent) =>
+  frames.filter(
     (frame) => frame.type === type && "requestId" in frame && frame.requestId === requestId,
   )
 
-describe("diff", () => {
-  test("a diff is empty when nothing has changed", async () => {
-    const { data, error } = await answered("diff", { type: "diff", requestId: "d0" })
-    expect(data.files).toEqual([])
-    expect(error).toBeUndefined()
-  })
-
-  test("a diff shows each changed file once as a unified patch", async () => {
-    c.model.on("change", [
-      write("new.txt", "one\n"),
-      write("README.md", "hello\nmore\n"),
+test("a diff shows each changed file once as a unified patch", async () => {
+  const own = await startConversation()
+  try {
+    own.model.on("change", [
+      write("new.txt", "one\n", own),
+      write("README.md", "hello\nmore\n", own),
       text("ok"),
     ])
-    await c.ask("ch1", "@@change@@", on("diff"))
-    c.model.on("change-again", [write("new.txt", "one\ntwo\n"), text("ok")])
-    await c.ask("ch2", "@@change-again@@", on("diff"))
-    const { data } = await answered("diff", { type: "diff", requestId: "d1" })
+    await own.ask("ch1", "@@change@@", on("diff"))
+    own.model.on("change-again", [write("new.txt", "one\ntwo\n", own), text("ok")])
+    await own.ask("ch2", "@@change-again@@", on("diff"))
+    const { data } = await answered("diff", { type: "diff", requestId: "d1" }, own)
     const files = data.files.toSorted((a, b) => a.path.localeCompare(b.path))
     expect(files.map((file) => [file.path, file.status])).toEqual([
       ["new.txt", "added"],
@@ -59,10 +59,25 @@ describe("diff", () => {
     expect(files[0]?.diff).toContain("+one")
     expect(files[0]?.diff).toContain("+two")
     expect(files[1]?.diff).toMatch(/^@@ .* @@$/m)
-  })
+  } finally {
+    await own.stop()
+  }
 })
 
-describe("review", () => {
+describe("a workspace in which the agent has changed nothing", () => {
+  // A second runner for these tests. After each its workspace is as it was committed.
+  let own: Conversation
+  beforeAll(async () => {
+    own = await startConversation()
+  })
+  afterEach(async () => {
+    await own.agent.settle()
+    const { workDir } = own.runner.sandbox
+    await execa("git", ["clean", "-fdq"], { cwd: workDir })
+    await execa("git", ["checkout", "-q", "."], { cwd: workDir })
+  })
+  afterAll(() => own.stop())
+
   const findings = {
     overallSummary: "Small and sound.",
     files: [
@@ -81,13 +96,25 @@ describe("review", () => {
       },
     ],
   }
+  /** A person changes two files. The name of a script in one of them is in the prompt of the review. */
+  const change = async (script: string) => {
+    await Bun.write(path("new.txt", own), `one\n@@${script}@@\n`)
+    await Bun.write(path("README.md", own), "hello\nmore\n")
+  }
+
+  test("a diff is empty when nothing has changed", async () => {
+    const { data, error } = await answered("diff", { type: "diff", requestId: "d0" }, own)
+    expect(data.files).toEqual([])
+    expect(error).toBeUndefined()
+  })
 
   test("a review is retried when the model's reply cannot be parsed and returns the findings", async () => {
-    c.model.on(/could not be read/, [
+    await change("unread")
+    own.model.on("unread", [
+      text("Looks good to me!"),
       text(`Here:\n\`\`\`json\n${JSON.stringify(findings)}\n\`\`\``),
     ])
-    c.model.on(/Review the following changes/, [text("Looks good to me!")])
-    const result = await answered("review-result", { type: "review", requestId: "v1" })
+    const result = await answered("review-result", { type: "review", requestId: "v1" }, own)
     expect(result.error).toBeUndefined()
     expect(result.data).toMatchObject({
       overallSummary: "Small and sound.",
@@ -100,12 +127,13 @@ describe("review", () => {
   })
 
   test("a review that never parses is an error and sends no other frame", async () => {
-    const from = c.agent.frames.length
-    const result = await answered("review-result", { type: "review", requestId: "v2" })
+    await change("never-read")
+    const from = own.agent.frames.length
+    const result = await answered("review-result", { type: "review", requestId: "v2" }, own)
     expect(result.error).toContain("could not be parsed")
     // The reply to a later command: what the review sends has come before it.
-    await answered("diff", { type: "diff", requestId: "after-v2" })
-    const types = withoutReports(c.agent.frames.slice(from)).map(({ type }) => type)
+    await answered("diff", { type: "diff", requestId: "after-v2" }, own)
+    const types = withoutReports(own.agent.frames.slice(from)).map(({ type }) => type)
     expect(types).toEqual(["review-result", "diff"])
   })
 })
@@ -122,8 +150,9 @@ describe("revert", () => {
     ] as const) {
       await c.ask(id, `@@${name}@@`, on("revert"))
     }
+    const from = c.agent.frames.length
     c.agent.say({ type: "revert", messageId: "rv2" })
-    const { messageIds, error } = await c.agent.frame("reverted")
+    const { messageIds, error } = await c.agent.frame("reverted", undefined, from)
     expect(error).toBeUndefined()
     expect(messageIds).toEqual(["rv2", "rv3"])
     expect(await Bun.file(path("kept.txt")).exists()).toBe(true)
@@ -274,16 +303,17 @@ test("new-session starts a new agent session for the channel", async () => {
 })
 
 test("a prompt adopts the agent session it names, and a missing one is replaced by a new session", async () => {
-  const created = c.agent.frames.filter((frame) => frame.type === "channel-session-created")
-  const known =
-    created.find(({ channelKey }) => channelKey === "test:fresh")?.opencodeSessionId ?? ""
+  c.model.on("ad-open", [text("opened")])
+  const opened = await c.ask("ad0", "@@ad-open@@", on("adopted"))
+  const known = opened.of("message.create")[0]?.opencodeSessionId ?? ""
+  expect(known).not.toBe("")
   c.model.on("ad-one", [text("adopted")])
   const adopted = await c.ask("ad1", "@@ad-one@@", { ...on("adopt"), opencodeSessionId: known })
   expect(adopted.of("message.create")[0]?.opencodeSessionId).toBe(known)
   c.model.on("ad-two", [text("made")])
-  const made = await c.ask("ad2", "@@ad-two@@", { ...on("lost"), opencodeSessionId: "ses_gone" })
+  const made = await c.ask("ad2", "@@ad-two@@", { ...on("missing"), opencodeSessionId: "ses_gone" })
   expect(made.of("message.create")[0]?.opencodeSessionId).not.toBe("ses_gone")
-  await c.agent.frame("channel-session-created", ({ channelKey }) => channelKey === "test:lost")
+  await c.agent.frame("channel-session-created", ({ channelKey }) => channelKey === "test:missing")
 })
 
 test("init is answered with the agent status", async () => {
@@ -295,7 +325,10 @@ test("init is answered with the agent status", async () => {
 test("an invalid workflow-execute and a tunnel-delete are both answered", async () => {
   const payload = { kind: "run", executionId: "e1", payload: {} } as const
   c.agent.say({ type: "workflow-execute", executionId: "e1", payload })
-  const { envelope } = await c.agent.frame("workflow-execution-result")
+  const { envelope } = await c.agent.frame(
+    "workflow-execution-result",
+    ({ executionId }) => executionId === "e1",
+  )
   expect(envelope).toMatchObject({ ok: false, status: "failed", executionId: "e1" })
   const from = c.agent.frames.length
   c.agent.say({ type: "tunnel-delete", name: "nosuch" })

@@ -1,5 +1,8 @@
-/** The chat of `sandpiper up` in a terminal: permissions, escape sequences, paste, typing during an answer, Ctrl-C, history. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+/**
+ * The chat of `sandpiper up` in a terminal: permissions, escape sequences, paste, typing during an answer, Ctrl-C, history. Each test
+ * has a terminal of its own.
+ */
+import { afterEach, beforeEach, expect, test } from "bun:test"
 import { join } from "node:path"
 import { createSandbox, requireBinary, type Sandbox } from "../kit/runner.ts"
 import { startTerminal, type Terminal } from "../kit/terminal.ts"
@@ -9,7 +12,7 @@ const ESC = "\u001B"
 let sandbox: Sandbox
 let terminal: Terminal
 
-beforeAll(async () => {
+beforeEach(async () => {
   sandbox = await createSandbox({ url: "ws://127.0.0.1:1/", token: "unused" })
   const { PATH = "", HOME = "", OPENCODE_BIN = "" } = sandbox.environment
   terminal = startTerminal([binary, "up"], {
@@ -19,7 +22,7 @@ beforeAll(async () => {
   await terminal.seen("Ready. The agent works in")
   await terminal.seen(/^>$/m)
 })
-afterAll(async () => {
+afterEach(async () => {
   await terminal.stop()
   await sandbox.remove()
 })

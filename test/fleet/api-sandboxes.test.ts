@@ -533,32 +533,35 @@ describe("a sandbox that is asked for", () => {
 })
 
 describe("a caller that waits for the sandbox of a chat", () => {
-  const find = async (chat: string) => {
+  const find = async (chat: string, owner: string) => {
     const path = `/api/sandbox/by-chat/${chat}?waitSeconds=100`
-    return (await call("GET", path, undefined, "lars")).body
+    return (await call("GET", path, undefined, owner)).body
   }
-  const chatThatIs = async (chat: string, verb: "pause" | "terminate") => {
+  const chatThatIs = async (chat: string, owner: string, verb: "pause" | "terminate") => {
     const body = { chatSessionId: chat }
-    await call("POST", "/api/marketplace/expert/prepare-invoke", body, "lars")
-    const id = String((await find(chat))["sessionId"])
+    await call("POST", "/api/marketplace/expert/prepare-invoke", body, owner)
+    const id = String((await find(chat, owner))["sessionId"])
     await call("POST", `/api/sandbox/${id}/${verb}?wait=1`)
     return id
   }
 
   test("is told within seconds that it sleeps or has ended", async () => {
-    await chatThatIs("l1", "pause")
-    await chatThatIs("l2", "terminate")
+    await chatThatIs("l1", "lars", "pause")
+    await chatThatIs("l2", "lars", "terminate")
     const from = performance.now()
-    const [paused, ended] = await Promise.all([find("l1"), find("l2")])
+    const [paused, ended] = await Promise.all([find("l1", "lars"), find("l2", "lars")])
     expect([paused["status"], ended["status"]]).toEqual(["paused", "terminated"])
     // The promise is that the answer does not take the 100 seconds that the caller would wait. It takes five.
     expect(performance.now() - from).toBeLessThan(60_000)
   })
 
   test("gets the one that a prompt of the same moment wakes", async () => {
-    const id = await chatThatIs("l3", "pause")
+    const id = await chatThatIs("l3", "lena", "pause")
     const invoke = { sandbox_session_id: id, sandbox_mode: "cloud", message: "wake up" }
-    const [found] = await Promise.all([find("l3"), call("POST", "/api/agent/invoke", invoke)])
+    const [found] = await Promise.all([
+      find("l3", "lena"),
+      call("POST", "/api/agent/invoke", invoke),
+    ])
     expect(found).toMatchObject({ sessionId: id, status: "running" })
   })
 })

@@ -1,6 +1,6 @@
 /**
- * The fleet's HTTP API with a real hub; its sandboxes are runners without an agent in this process. All tests share one hub and one
- * fleet. The test of the counters reads what the tests before it have counted, so it needs the order of the file.
+ * The fleet's HTTP API with a real hub; its sandboxes are runners without an agent in this process. The tests share one hub and one
+ * fleet; each has its own owners, threads, chats and keys. The tests of counters and of the log share another one, whose calls they know.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -20,7 +20,6 @@ const JWT_SECRET = "a secret for the tokens of people"
 const QUOTA = 8
 const CREATES = 12
 const folder = mkdtempSync(join(tmpdir(), "fleet-api-"))
-const log: string[] = []
 const store = openSqliteStore(":memory:")
 let provider: RunnerProvider
 let stack: ServeStack
@@ -42,11 +41,7 @@ beforeAll(async () => {
     lifeMs: 10_800_000,
     quotas: { running: QUOTA, createsPerHour: CREATES },
     whisperVolume: "whisper-models",
-    hub: {
-      log: recordingLog(log),
-      jwt: { secret: JWT_SECRET },
-      environment: { WORKSPACE_SYNC: "1" },
-    },
+    hub: { jwt: { secret: JWT_SECRET }, environment: { WORKSPACE_SYNC: "1" } },
   })
   alice = await tokenOf("alice")
   bob = await tokenOf("bob")
@@ -63,24 +58,27 @@ interface Answer {
   readonly headers: Headers
 }
 
-const call = async (
-  method: string,
-  path: string,
-  body?: object,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Answer> => {
-  const response = await fetch(`${stack.hub.url}${path}`, {
-    method,
-    headers: { authorization: `Bearer ${CLIENT_TOKEN}`, ...headers },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  return {
-    status: response.status,
-    body: text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : { text },
-    headers: response.headers,
+const callsTo =
+  (called: () => ServeStack) =>
+  async (
+    method: string,
+    path: string,
+    body?: object,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> => {
+    const response = await fetch(`${called().hub.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${CLIENT_TOKEN}`, ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      body: text.startsWith("{") ? (JSON.parse(text) as Record<string, unknown>) : { text },
+      headers: response.headers,
+    }
   }
-}
+const call = callsTo(() => stack)
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
 describe("who may call", () => {
@@ -697,9 +695,35 @@ describe("the six routes of another session agent", () => {
   })
 })
 
-describe("what an operator reads", () => {
+describe("what an operator reads after a thread was used and the session of another session agent was saved", () => {
+  const log: string[] = []
+  const used = runnerProvider()
+  let watched: ServeStack
+  const ask = callsTo(() => watched)
+
+  beforeAll(async () => {
+    watched = await startStack(join(folder, "watched"), {
+      provider: used,
+      store: openSqliteStore(":memory:"),
+      hub: { log: recordingLog(log) },
+    })
+    const thread = "/api/threads/O:1"
+    const { body } = await ask("POST", `${thread}/resolve?wait=1`)
+    const sandbox = `/api/sandbox/${String(body["sessionId"])}`
+    expect((await ask("POST", `${thread}/prompt`, { message: "hello" })).status).toBe(200)
+    await untilTrue(() => log.join("\n").includes(`"sandbox.prompt.ok"`), "end of the prompt")
+    expect((await ask("POST", `${sandbox}/pause?wait=1`)).body["status"]).toBe("paused")
+    expect((await ask("POST", `${thread}/resolve?wait=1`)).body["status"]).toBe("running")
+    const { sandboxId } = (await ask("POST", "/create-session", externalSession)).body
+    expect((await ask("POST", "/hibernate-session", { sandboxId })).status).toBe(200)
+  })
+  afterAll(async () => {
+    await used.stop()
+    await watched.stop()
+  })
+
   test("the counters count creates, resumes, snapshots and prompts by the names of the runbook", async () => {
-    const { body } = await call("GET", "/metrics")
+    const { body } = await ask("GET", "/metrics")
     const text = String(body["text"])
     for (const name of [
       "sandpiper_sandboxes",
@@ -716,16 +740,34 @@ describe("what an operator reads", () => {
     ])
       expect(text).toContain(name)
     expect(Number(/sandpiper_creates_total\{provider="noop"\} (\d+)/.exec(text)?.[1])).toBe(
-      provider.specs.length,
+      used.specs.length,
     )
     expect(text).toContain('sandpiper_resumes_total{provider="noop"} 1')
     expect(text).toContain(
-      `sandpiper_snapshots_total{provider="noop",outcome="ok"} ${provider.snapshots.size}`,
+      `sandpiper_snapshots_total{provider="noop",outcome="ok"} ${used.snapshots.size}`,
     )
+    expect(used.snapshots.size).toBe(1)
     expect(text).toMatch(/sandpiper_prompts_total\{result="ok"\} \d+/)
-    expect((await call("GET", "/ready")).body).toMatchObject({ ready: true })
+    expect((await ask("GET", "/ready")).body).toMatchObject({ ready: true })
   })
 
+  test("the log names the events of the runbook and holds no token", () => {
+    const all = log.join("\n")
+    for (const event of [
+      "sandbox.resolve.start",
+      "sandbox.resolve.reuse",
+      "sandbox.resolve.recreate",
+      "sandbox.prompt.ok",
+      "sandbox.phase",
+      "provider.create.start",
+      "provider.create.ok",
+    ])
+      expect(all).toContain(`"${event}"`)
+    expect(all).not.toContain("a runner token of the caller")
+  })
+})
+
+describe("what an operator is told of faults", () => {
   test("a fleet whose database or provider does not answer is not ready and says which", async () => {
     const broken = async () => Promise.reject(new Error("away"))
     const { due } = store
@@ -755,21 +797,6 @@ describe("what an operator reads", () => {
       databaseAnswers: true,
     })
     expect(await ready()).toMatchObject(fine)
-  })
-
-  test("the log names the events of the runbook and holds no token", () => {
-    const all = log.join("\n")
-    for (const event of [
-      "sandbox.resolve.start",
-      "sandbox.resolve.reuse",
-      "sandbox.resolve.recreate",
-      "sandbox.prompt.ok",
-      "sandbox.phase",
-      "provider.create.start",
-      "provider.create.ok",
-    ])
-      expect(all).toContain(`"${event}"`)
-    expect(all).not.toContain("a runner token of the caller")
   })
 
   test("a provider's error reaches the caller without keys", async () => {

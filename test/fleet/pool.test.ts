@@ -1,8 +1,8 @@
 /**
- * The warm pool with a real hub; its sandboxes are runners without an agent in this process. All tests share one hub and one pool of
- * two sandboxes, which some of them start again with another version: they need the order of the file.
+ * The warm pool with a real hub; its sandboxes are runners without an agent in this process. Each test has a hub and a pool of two
+ * sandboxes of its own, which some of them start again with another version.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -22,7 +22,7 @@ import { startStack } from "./kit/stack.ts"
 
 const JWT_SECRET = "a secret for the tokens of people"
 const SIZE = 2
-const folder = mkdtempSync(join(tmpdir(), "fleet-pool-"))
+let folder = ""
 let provider: RunnerProvider
 /** What the runners of new sandboxes know. */
 let accepts: readonly string[] = ["git-credentials"]
@@ -73,13 +73,15 @@ const start = (runtimeKey: string) =>
     },
   })
 
-beforeAll(async () => {
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "fleet-pool-"))
+  accepts = ["git-credentials"]
   port = freePort()
   provider = runnerProvider(() => accepts)
   store = openSqliteStore(":memory:")
   stack = await start("v1")
 })
-afterAll(async () => {
+afterEach(async () => {
   await provider.stop()
   await stack.stop()
   await store.close()
@@ -258,18 +260,21 @@ describe("git tokens over the link", () => {
     [...new Set(provider.specs.map(({ session }) => session))].filter((id) =>
       JSON.stringify(provider.runnerOf(id)?.frames ?? []).includes(text),
     )
-  let mine = ""
-
-  test("an owner with a git token gets a waiting sandbox, whose runner has the token before the first prompt", async () => {
+  /** Resolves when the sandbox has the first prompt of carol's thread. */
+  const claimForCarol = async () => {
     await isFull()
     const waiting = await poolIds()
     const carol = await tokenOf("carol")
     const { body } = await call("POST", "/api/threads/own/prompt", carol, { message: "fetch" })
-    mine = String(body["sessionId"])
+    const mine = String(body["sessionId"])
     expect(waiting).toContain(mine)
-    const runner = provider.runnerOf(mine)
-    await untilTrue(() => runner?.prompts.length === 1, "the prompt")
-    const frames = runner?.frames ?? []
+    await untilTrue(() => provider.runnerOf(mine)?.prompts.length === 1, "the prompt")
+    return mine
+  }
+
+  test("an owner with a git token gets a waiting sandbox, whose runner has the token before the first prompt", async () => {
+    const mine = await claimForCarol()
+    const frames = provider.runnerOf(mine)?.frames ?? []
     const [first, ...later] = credentialsOf(mine)
     // At its start the sandbox has no owner.
     expect(first).toEqual({ type: "git-credentials" })
@@ -287,6 +292,7 @@ describe("git tokens over the link", () => {
   })
 
   test("a claimed sandbox gets its owner's token again after the runner or the hub was away, and the hub stores it nowhere", async () => {
+    const mine = await claimForCarol()
     const before = credentialsOf(mine).length
     provider.runnerOf(mine)?.uplink.redial("test")
     await untilTrue(() => credentialsOf(mine).length > before, "the token")
@@ -368,9 +374,13 @@ describe("after a crash", () => {
   })
 
   test("the sessions of before a restart have the owner and the config that they were handed over with", async () => {
+    const alice = await tokenOf("alice")
+    for (const thread of ["nest", "left", "right"]) {
+      await isFull()
+      await call("POST", `/api/threads/${thread}/resolve`, alice)
+    }
     await stack.stop()
     stack = await start("v1")
-    const alice = await tokenOf("alice")
     const ids = await idsOf(alice)
     expect(ids).toHaveLength(3)
     for (const id of ids)
@@ -381,8 +391,10 @@ describe("after a crash", () => {
 describe("a new version", () => {
   test("sandboxes of the version before are ended and replaced, those of sessions stay", async () => {
     await isFull()
-    const old = await poolIds()
     const alice = await tokenOf("alice")
+    await call("POST", "/api/threads/nest/resolve", alice)
+    await isFull()
+    const old = await poolIds()
     const mine = await idsOf(alice)
     await stack.stop()
     stack = await start("v2")
@@ -393,11 +405,13 @@ describe("a new version", () => {
     expect(provider.removedVolumes.toSorted()).toEqual(
       old.map((id) => `workspace-${id}`).toSorted(),
     )
+    expect(mine).toHaveLength(1)
     for (const id of mine) expect((await store.find(id))?.life.phase).toBe("running")
     for (const id of old) expect(provider.runnerOf(id)).toBeUndefined()
   })
 
   test("a sandbox whose runner does not know the frame is not claimed for an owner with a git token", async () => {
+    await isFull()
     accepts = []
     const newer = await poolIds()
     await stack.stop()

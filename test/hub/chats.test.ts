@@ -216,7 +216,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
 
   test("a long reply is split and arrives in order, also when Slack fails in between", async () => {
     const words = Array.from({ length: 1500 }, (_, index) => `word-${index}`)
-    slack.fail({ status: 503 })
+    slack.fail({ status: 503 }, "C2")
     await reply("C2", words.join(" "))
     await untilTrue(() => postsTo("C2").join(" ").endsWith("word-1499"), "last word")
     expect(postsTo("C2").length).toBeGreaterThan(2)
@@ -225,7 +225,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
 
   test("a rate limit is waited for as long as Slack asks", async () => {
     const from = Date.now()
-    slack.fail({ status: 429, retryAfter: 1 })
+    slack.fail({ status: 429, retryAfter: 1 }, "C3")
     await reply("C3", "patience")
     await untilTrue(() => postsTo("C3").length > 0, "message after the rate limit")
     expect(Date.now() - from).toBeGreaterThanOrEqual(950)
@@ -233,7 +233,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
   })
 
   test("a reply that Slack refuses for good ends as a system message, and later replies are sent", async () => {
-    slack.fail({ error: "is_archived" })
+    slack.fail({ error: "is_archived" }, "C4")
     await reply("C4", "lost")
     await client.until(
       () =>
@@ -278,7 +278,7 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
   })
 
   test("a reply to a service that is down is sent after a restart of the hub", async () => {
-    slack.fail({ status: 503 })
+    slack.fail({ status: 503 }, "C8")
     await reply("C8", "still here")
     // The result of the call is recorded: chat-crash.test.ts has a host that dies before.
     const failed = "SELECT id FROM deliveries WHERE lane = 'chat:slack:C8' AND attempts = 1"
@@ -288,6 +288,9 @@ describe.each(Object.keys(hosts))("chat services with the hub on %s", (name) => 
       "recorded failure of the first attempt",
     )
     await host.restart()
+    // The restart has ended the client's connection.
+    client.close()
+    client = await connectClient(host.url, CLIENT_TOKEN)
     await untilTrue(() => postsTo("C8").length > 0, "message after the restart")
     expect(postsTo("C8")).toEqual(["still here"])
   })

@@ -1,5 +1,5 @@
-/** What a stranger can do at the doors of a host. Both hosts run these tests, each on one start, in their order: wrong secrets add up. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/** What a stranger can do at the doors of a host. Both hosts run these tests, each test on a start of its own: wrong secrets add up. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import type { ContractHost } from "./contract.ts"
 import { statusOfHalfSent } from "./kit/half-sent.ts"
 
@@ -20,7 +20,7 @@ export const testDoors = (name: string, start: () => Promise<ContractHost>): voi
   }
 
   describe(name, () => {
-    beforeAll(async () => {
+    beforeEach(async () => {
       host = await start()
       await fetch(`${host.url}/sessions/doors`, {
         method: "PUT",
@@ -28,7 +28,7 @@ export const testDoors = (name: string, start: () => Promise<ContractHost>): voi
         body: JSON.stringify({ runnerToken: "the-right-runner-token-of-this-test" }),
       })
     })
-    afterAll(() => host.stop())
+    afterEach(() => host.stop())
 
     test("a webhook call without its secret is refused before its body has come", async () => {
       expect(await statusOfHalfSent(host.url, "/hooks/x", {}, 100_000_000)).toBe("404")

@@ -18,11 +18,14 @@ export const startServe = (
   model: ScriptedModel,
   {
     environment,
+    port = 0,
     log = silentLog,
     ...options
   }: Pick<ServeStackOptions, "provider" | "store"> &
     Partial<ServeStackOptions> & {
       readonly environment?: Readonly<Record<string, string>>
+      /** Of the hub: the runners of before a restart connect to the same one. */
+      readonly port?: number
       readonly log?: Log
     },
 ): Promise<ServeStack> =>
@@ -37,7 +40,7 @@ export const startServe = (
     hub: {
       stateDir: join(place.root, "hub"),
       workDir: place.workDir,
-      port: 0,
+      port,
       environment: { ...place.environment, ...environment },
       clock: systemClock,
       log,

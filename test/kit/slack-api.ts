@@ -1,6 +1,6 @@
 /**
  * A local Slack: `auth.test`, `chat.postMessage`, the external file upload and private files, with Slack's response shapes.
- * Also signs Events API calls as Slack does. `fail` makes the next calls fail in a given way.
+ * Also signs Events API calls as Slack does. `fail` makes the next call fail in a given way.
  */
 import { createHmac } from "node:crypto"
 
@@ -25,8 +25,8 @@ export interface SlackApi {
   readonly posts: SlackPost[]
   readonly uploads: SlackUpload[]
   readonly calls: string[]
-  /** The next `times` API calls fail. */
-  readonly fail: (failure: Failure, times?: number) => void
+  /** The next API call fails; with a channel, the next one that names it. */
+  readonly fail: (failure: Failure, channel?: string) => void
   /** The next message is posted, then `did` is called, and no answer is sent. */
   readonly loseAnswer: (did: () => void) => void
   /** A file that only the bot's token can read; the result is its `url_private`. */
@@ -45,14 +45,18 @@ export const startSlackApi = (): SlackApi => {
   const calls: string[] = []
   const files = new Map<string, Uint8Array<ArrayBuffer>>()
   const pending = new Map<string, { name: string; mime: string; bytes: Uint8Array }>()
-  const failures: Failure[] = []
+  const failures: { readonly failure: Failure; readonly channel: string | undefined }[] = []
   /** Where each post is, and the metadata that Slack shows to the app that posted it. */
   const metadata: { channel: string; thread: string | undefined; metadata: unknown }[] = []
   let onLost: (() => void) | undefined
 
   const method = async (name: string, request: Request): Promise<Response> => {
     calls.push(name)
-    const failure = failures.shift()
+    const fields = await fieldsOf(request)
+    const planned = failures.findIndex(
+      ({ channel }) => channel === undefined || channel === fields["channel"],
+    )
+    const failure = planned === -1 ? undefined : failures.splice(planned, 1)[0]?.failure
     if (failure && "status" in failure)
       return new Response("", {
         status: failure.status,
@@ -61,7 +65,6 @@ export const startSlackApi = (): SlackApi => {
     if (failure) return Response.json({ ok: false, error: failure.error })
     if (request.headers.get("authorization") !== `Bearer ${SLACK_TOKEN}`)
       return Response.json({ ok: false, error: "invalid_auth" })
-    const fields = await fieldsOf(request)
     const field = (key: string) => {
       const value = fields[key]
       return typeof value === "string" || typeof value === "number" ? String(value) : undefined
@@ -152,7 +155,7 @@ export const startSlackApi = (): SlackApi => {
     posts,
     uploads,
     calls,
-    fail: (failure, times = 1) => failures.push(...Array.from({ length: times }, () => failure)),
+    fail: (failure, channel) => void failures.push({ failure, channel }),
     loseAnswer: (did) => {
       onLost = did
     },

@@ -99,7 +99,7 @@ export const startDaytonaDouble = async (): Promise<DaytonaDouble> => {
   const create = (body: Body, origin: string): Response => {
     if (body.cpu || body.memory || body.disk || body.gpu)
       return problem(400, "Cannot specify Sandbox resources when using a snapshot")
-    const name = body.name ?? `sandbox-${cloud.boxes.size}`
+    const name = body.name ?? `sandbox-${crypto.randomUUID()}`
     if ([...cloud.boxes.values()].some((box) => box.name === name))
       return problem(409, `Sandbox with name ${name} already exists`)
     const names = new Map([...cloud.volumes].map(([volume, id]) => [id, volume]))

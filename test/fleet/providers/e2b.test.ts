@@ -1,5 +1,5 @@
 /** Sandboxes of E2B: the contract against a double that E2B's SDK has validated, and what is special about E2B. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { Sandbox } from "e2b"
 import type { SandboxSpec } from "../../../src/fleet/providers/contract.ts"
 import { createE2bProvider } from "../../../src/fleet/providers/e2b.ts"
@@ -70,10 +70,10 @@ const limit = () => AbortSignal.timeout(60_000)
 
 describe("sandboxes of E2B", () => {
   let double: E2bDouble
-  beforeAll(async () => {
+  beforeEach(async () => {
     double = await startE2bDouble()
   })
-  afterAll(() => double.stop())
+  afterEach(() => double.stop())
   const create = async () => {
     const made = await providerOf(double).create(spec, limit())
     if (made.is !== "ok") throw new Error(JSON.stringify(made))

@@ -1,5 +1,5 @@
-/** The script that starts the runner in a cloud's sandbox, run for real with a stand-in for the runner. */
-import { afterAll, expect, test } from "bun:test"
+/** The script that starts the runner in a cloud's sandbox, run for real with a stand-in for the runner, which ends with its test. */
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,10 +10,21 @@ const folder = mkdtempSync(join(tmpdir(), "start-runner-"))
 const pidFile = join(folder, "pid")
 const program = join(folder, "sandpiper")
 const started: number[] = []
-afterAll(() => {
-  for (const pid of started) if (isAlive(pid)) process.kill(pid, "SIGKILL")
-  rmSync(folder, { recursive: true, force: true })
+beforeAll(async () => {
+  // The name of a process is the name of its program.
+  copyFileSync("/bin/sleep", program)
+  writeFileSync(
+    join(folder, "start.sh"),
+    `#!/bin/sh\necho $$ > ${pidFile}\nexec ${program} 600\n`,
+    { mode: 0o755 },
+  )
+  await Bun.$`chmod 755 ${program}`.quiet()
 })
+afterEach(() => {
+  for (const pid of started.splice(0)) if (isAlive(pid)) process.kill(pid, "SIGKILL")
+  rmSync(pidFile, { force: true })
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const isAlive = (pid: number): boolean => {
   const stat = `/proc/${pid}/stat`
@@ -33,14 +44,6 @@ const start = async (former: number) => {
 }
 
 test("the script ends while the runner runs, and the next start replaces that runner", async () => {
-  // The name of a process is the name of its program.
-  copyFileSync("/bin/sleep", program)
-  writeFileSync(
-    join(folder, "start.sh"),
-    `#!/bin/sh\necho $$ > ${pidFile}\nexec ${program} 600\n`,
-    { mode: 0o755 },
-  )
-  await Bun.$`chmod 755 ${program}`.quiet()
   const first = await start(0)
   const second = await start(first)
   await until(() => !isAlive(first))

@@ -1,4 +1,7 @@
-/** The store on both databases: SQLite, and a real PostgreSQL server with two independent connections. */
+/**
+ * The store on both databases: SQLite, and a real PostgreSQL server with two independent connections. The tests share the server and
+ * one database of each kind; each has its own sessions, owners and keys.
+ */
 import { Database } from "bun:sqlite"
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { mkdtempSync, rmSync, statSync } from "node:fs"
@@ -326,6 +329,9 @@ test("the rows of a version without phases are read from SQLite in every phase, 
   await store.close()
 })
 
-test("the SQLite file is readable for its owner only", () => {
-  expect(statSync(join(folder, "fleet.db")).mode & 0o777).toBe(0o600)
+test("the SQLite file is readable for its owner only", async () => {
+  const path = join(folder, "of-the-owner.db")
+  const store = openSqliteStore(path)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  await store.close()
 })

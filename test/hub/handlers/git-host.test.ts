@@ -1,5 +1,5 @@
-/** Pull requests and files of a git host: with a token, with `gh`, and without either. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/** Pull requests and files of a git host: with a token, with `gh`, and without either. Each test has a hub and a git host of its own. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { execa } from "execa"
 import { chmod, mkdir, mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -8,9 +8,15 @@ import { type GitApi, startGitApi } from "../kit/git-api.ts"
 import { startTestLocalHub, type TestLocalHub } from "../kit/local-hub.ts"
 import { recordingLog } from "../../kit/log.ts"
 
+const setups: TestLocalHub[] = []
+afterEach(async () => {
+  for (const setup of setups.splice(0)) await setup.stop()
+})
+
 const startWith = async (environment: Record<string, string>, logged: string[] = []) => {
   const log = recordingLog(logged)
   const setup = await startTestLocalHub({ environment, log })
+  setups.push(setup)
   const git = (...args: string[]) => execa("git", args, { cwd: setup.folder })
   await git("init", "-q")
   await git("remote", "add", "origin", "git@github.com:birds/heron.git")
@@ -24,14 +30,11 @@ const refusal = (request: Promise<unknown>) =>
 describe("git host with a token", () => {
   let api: GitApi
   let setup: TestLocalHub
-  beforeAll(async () => {
+  beforeEach(async () => {
     api = startGitApi()
     setup = await startWith({ PATH, GITHUB_TOKEN: "token-of-the-test", GITHUB_API_URL: api.url })
   })
-  afterAll(async () => {
-    await setup.stop()
-    await api.stop()
-  })
+  afterEach(() => api.stop())
 
   test("a pull request is opened for the repository of the checkout, and a repeated request returns the same one", async () => {
     const fields = { branch: "fix", title: "Fix it" }
@@ -80,7 +83,7 @@ describe.each(programs)("git host with %s", (name, program) => {
   let environment: Record<string, string>
   const fields = { branch: "fix", title: "Fix it", body: "It was broken." }
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "gh-"))
     const socket = join(folder, "socket")
     api = startGitApi(socket)
@@ -99,24 +102,26 @@ describe.each(programs)("git host with %s", (name, program) => {
       GH_CONFIG_DIR: join(folder, "config"),
     }
   })
-  afterAll(async () => {
+  afterEach(async () => {
     await api.stop()
     await rm(folder, { recursive: true, force: true })
   })
+
+  const signIn = () =>
+    Bun.write(
+      join(folder, "config/hosts.yml"),
+      `github.com:\n    oauth_token: ${SECRET}\n    user: heron\n    git_protocol: https\n`,
+    )
 
   test(`a request without a login in ${name} is refused with the command to sign in`, async () => {
     const setup = await startWith(environment)
     const said = await refusal(setup.runner.uplink.request("create-pr", fields))
     expect(said).toContain("not signed in: run `gh auth login`")
     expect(api.calls).toEqual([])
-    await setup.stop()
   })
 
   test(`with a login in ${name} pull requests are opened, files are read, and the token does not leak`, async () => {
-    await Bun.write(
-      join(folder, "config/hosts.yml"),
-      `github.com:\n    oauth_token: ${SECRET}\n    user: heron\n    git_protocol: https\n`,
-    )
+    await signIn()
     const logged: string[] = []
     const setup = await startWith(environment, logged)
     const { request } = setup.runner.uplink
@@ -142,14 +147,13 @@ describe.each(programs)("git host with %s", (name, program) => {
     const environmentOfGh = await readFile(join(folder, "environment"), "utf8")
     for (const text of [calledWith, environmentOfGh, refused, ...logged])
       expect(text).not.toContain(SECRET)
-    await setup.stop()
   })
 
   test(`a connection error of ${name} is passed on with its reason`, async () => {
+    await signIn()
     await api.stop()
     const setup = await startWith(environment)
     expect(await refusal(setup.runner.uplink.request("list-repos", {}))).toMatch(/gh: \S/)
-    await setup.stop()
   })
 })
 
@@ -161,6 +165,5 @@ test("a request without a token and without gh is refused with what to install",
   const setup = await startWith({ PATH: bin })
   const request = setup.runner.uplink.request("create-pr", { branch: "fix", title: "Fix it" })
   expect(await refusal(request)).toContain("set GITHUB_TOKEN, or install gh and sign in")
-  await setup.stop()
   await rm(bin, { recursive: true, force: true })
 })

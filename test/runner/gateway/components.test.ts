@@ -1,5 +1,5 @@
-/** The reports of the gateway: /health, /ready and /metrics. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/** The reports of the gateway: /health, /ready and /metrics. The tests share one gateway, whose components start in each test. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
 import {
   createComponentStates,
   isReady,
@@ -27,6 +27,9 @@ beforeAll(() => {
     ],
   })
 })
+beforeEach(() => {
+  components = starting
+})
 afterAll(async () => {
   await gateway.stop()
   await backend.stop(true)
@@ -47,7 +50,6 @@ const starting: Components = {
 }
 
 test("/health is the same for every caller and returns no details", async () => {
-  components = starting
   for (const headers of [{}, token]) {
     const response = await get("/health", headers)
     expect([response.status, await response.text()]).toEqual([200, '{"ok":true}'])
@@ -68,7 +70,6 @@ test("/health?verbose returns the components to a caller with a token", async ()
 
 describe("/ready", () => {
   test("/ready is 503 with the reason while prompts cannot run", async () => {
-    components = starting
     const response = await get("/ready", { authorization: `Bearer ${makeToken()}` })
     expect(response.status).toBe(503)
     expect(await response.json()).toMatchObject({

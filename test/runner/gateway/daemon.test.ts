@@ -1,6 +1,9 @@
-/** The gateway in the runner: API requests and tunnels reach the session agent over the link. */
+/**
+ * The gateway in the runner: API requests and tunnels reach the session agent over the link. The tests share one runner and session
+ * agent; no tunnel is left after a test.
+ */
 import { Database } from "bun:sqlite"
-import { afterAll, beforeAll, expect, test } from "bun:test"
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test"
 import { join } from "node:path"
 import { freePort } from "../../kit/free-port.ts"
 import { startRunner, type TestRunner } from "../../kit/runner.ts"
@@ -21,6 +24,10 @@ beforeAll(async () => {
   token = fact?.value.split(" ")[1] ?? ""
   db.close()
   await agent.until(agent.isConnected, "a link")
+})
+
+afterEach(async () => {
+  for (const name of ["web", "later", "counted"]) await call("DELETE", `/api/tunnels/${name}`)
 })
 
 afterAll(async () => {
@@ -51,10 +58,13 @@ test("an error of the session agent is 502 with its message", async () => {
   expect(await response.json()).toMatchObject({ error: "no such session", code: "refused" })
 })
 
+const announced = (name: string) =>
+  agent.frame("tunnels", ({ tunnels }) => tunnels.length === 1 && tunnels[0]?.name === name)
+
 test("tunnels are announced when they change, when one is deleted, and on every new connection", async () => {
   const tunnel = { name: "web", port: 3123, protocol: "auto" as const, path: "/t/web" }
   await call("POST", "/api/tunnels", { name: "web", port: 3123 })
-  await agent.frame("tunnels", ({ tunnels }) => tunnels.length === 1)
+  await announced("web")
   const before = agent.frames.length
   agent.close(1001, "going away")
   const again = await agent.frame("tunnels", () => true, before)
@@ -74,7 +84,6 @@ test("the answer to a new tunnel says whether a server listens on its port", asy
   const server = Bun.serve({ hostname: "127.0.0.1", port, fetch: () => new Response("here") })
   expect(await register()).toEqual({ ok: true, tunnel: { ...tunnel, listening: true } })
   await server.stop(true)
-  await call("DELETE", "/api/tunnels/later")
 })
 
 test("/ready is 503 with the reason when OpenCode does not start", async () => {
@@ -87,6 +96,12 @@ test("/ready is 503 with the reason when OpenCode does not start", async () => {
 })
 
 test("/metrics has the metrics of the link", async () => {
+  expect((await call("POST", "/api/tunnels", { name: "counted", port: 3124 })).status).toBe(200)
+  await announced("counted")
+  const from = agent.frames.length
+  agent.close(1001, "going away")
+  // Announced on every new connection.
+  await agent.frame("tunnels", () => true, from)
   const text = await (await call("GET", "/metrics")).text()
   expect(text).toMatch(/sandpiper_link_reconnects_total [1-9]/)
   expect(text).toMatch(/sandpiper_outbox_frames \d/)

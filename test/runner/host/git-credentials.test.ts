@@ -1,6 +1,9 @@
-/** Git credentials that the session agent sends over the link, with a real git host that asks for a password. */
+/**
+ * Git credentials that the session agent sends over the link, with a real git host that asks for a password. Each test has a git host,
+ * a session agent and a runner of its own.
+ */
 import { Database } from "bun:sqlite"
-import { afterAll, beforeAll, expect, test } from "bun:test"
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createGitAccount } from "../../../src/runner/host/git-account.ts"
@@ -36,24 +39,6 @@ const start = () =>
     { in: sandbox, self: [requireBinary()] },
   )
 
-beforeAll(async () => {
-  server = await startGitServer(TOKEN)
-  await server.commit("project", "README.md", "first\n")
-  agent = startTestSessionAgent()
-  sandbox = await createSandbox(agent)
-  runner = await start()
-  // The runner's own attempt to clone has failed: it has no password yet.
-  await agent.until(
-    () => runner.log.some((line) => line.includes("git.not-prepared")),
-    "the failed clone",
-  )
-})
-afterAll(async () => {
-  await runner.stop()
-  await agent.stop()
-  await server.stop()
-})
-
 /** Frames are handled in order: the reply to the second one shows that the first has its effect. */
 const tell = async (credentials: GitCredentials) => {
   const after = agent.frames.length
@@ -77,82 +62,106 @@ const git = (...args: readonly string[]) => {
     env: { PATH, HOME, GIT_TERMINAL_PROMPT: "0", SANDPIPER_API_TOKEN: apiToken() },
   })
 }
-const list = () => git("ls-remote", server.url("project"))
-
-test("git of the agent clones, commits and pushes with the token and the author of the frame", async () => {
-  expect(agent.hellos[0]?.accepts).toEqual(["git-credentials"])
-  expect((await list()).code).not.toBe(0)
-  expect(server.passwords).toEqual([])
-  await tell({ token: TOKEN, userName: "Carol", userEmail: "carol@example.com" })
-  const clone = join(sandbox.workDir, "of-the-agent")
-  expect(await git("clone", "--quiet", server.url("project"), clone)).toMatchObject({
-    code: 0,
-    err: "",
-  })
-  await writeFile(join(clone, "new.txt"), "new\n")
-  await git("-C", clone, "add", "--all")
-  expect((await git("-C", clone, "commit", "--quiet", "--message", "more")).code).toBe(0)
-  expect((await git("-C", clone, "push", "--quiet")).code).toBe(0)
-  expect((await git("-C", clone, "log", "-1", "--format=%an <%ae>")).out.trim()).toBe(
-    "Carol <carol@example.com>",
-  )
-  expect(new Set(server.passwords)).toEqual(new Set([TOKEN]))
-})
-
-test("a repository that could not be cloned without a token is cloned when the token comes", async () => {
-  await agent.until(
+const isCloned = () =>
+  agent.until(
     () => runner.log.some((line) => line.includes("git.cloned")),
     "the clone with the token of the frame",
   )
-  expect(await readFile(join(sandbox.workDir, "project", "README.md"), "utf8")).toBe("first\n")
-  const clones = () => runner.log.filter((line) => /git\.(?:cloned|kept)/.test(line)).length
-  const before = clones()
-  await tell({ token: TOKEN })
-  await tell({ token: OTHER })
-  // Each is a git that asks the runner for its password, as a clone after these frames would.
-  for (let time = 0; time < 3; time += 1) await list()
-  // Nothing is missing any more.
-  expect(clones()).toBe(before)
-})
+const list = () => git("ls-remote", server.url("project"))
 
-test("a later frame replaces the token, and an empty one removes it and restores the author of the settings", async () => {
-  await tell({ token: OTHER })
-  expect((await list()).code).not.toBe(0)
-  expect(server.passwords.at(-1)).toBe(OTHER)
-  expect((await git("config", "user.name")).out.trim()).toBe("Of the settings")
-  await tell({})
-  const before = server.passwords.length
-  expect((await list()).code).not.toBe(0)
-  expect(server.passwords).toHaveLength(before)
-})
+describe("a runner whose session agent sends credentials", () => {
+  beforeEach(async () => {
+    server = await startGitServer(TOKEN)
+    await server.commit("project", "README.md", "first\n")
+    agent = startTestSessionAgent()
+    sandbox = await createSandbox(agent)
+    runner = await start()
+    // The runner's own attempt to clone has failed: it has no password yet.
+    await agent.until(
+      () => runner.log.some((line) => line.includes("git.not-prepared")),
+      "the failed clone",
+    )
+  })
+  afterEach(async () => {
+    await runner.stop()
+    await agent.stop()
+    await server.stop()
+  })
 
-test("a restarted runner has no token until the session agent sends it again, and no file or log line has it", async () => {
-  await tell({ token: TOKEN })
-  const found = Bun.spawnSync(["grep", "-rlF", "-e", TOKEN, "-e", OTHER, sandbox.root])
-  expect(found.stdout.toString()).toBe("")
-  expect(runner.log.join("\n")).not.toContain(TOKEN)
-  await runner.daemon.stop({ code: 0, why: "a restart" })
-  const hellos = agent.hellos.length
-  runner = await start()
-  await agent.until(() => agent.hellos.length > hellos, "the next runner")
-  // The clone exists, so this runner does not clone; its configuration of git is written before it looks for it.
-  await agent.until(() => runner.log.some((line) => line.includes("git.kept")), "the repository")
-  expect((await list()).code).not.toBe(0)
-  await tell({ token: TOKEN })
-  expect((await list()).code).toBe(0)
-})
-
-test("the helper of another sandbox asks the runner that has started git, so that sandboxes can share a .gitconfig", async () => {
-  await tell({ token: TOKEN })
-  const { PATH = "", HOME = "" } = sandbox.environment
-  const helper = [requireBinary(), "git-credential", "--state-dir", join(sandbox.root, "another")]
-  const ask = (more: Readonly<Record<string, string>>) =>
-    runToEnd([...helper, "get"], {
-      env: { PATH, HOME, SANDPIPER_API_TOKEN: apiToken(), ...more },
-      input: `protocol=http\nhost=${new URL(server.origin).host}\n\n`,
+  test("git of the agent clones, commits and pushes with the token and the author of the frame", async () => {
+    expect(agent.hellos[0]?.accepts).toEqual(["git-credentials"])
+    expect((await list()).code).not.toBe(0)
+    expect(server.passwords).toEqual([])
+    await tell({ token: TOKEN, userName: "Carol", userEmail: "carol@example.com" })
+    const clone = join(sandbox.workDir, "of-the-agent")
+    expect(await git("clone", "--quiet", server.url("project"), clone)).toMatchObject({
+      code: 0,
+      err: "",
     })
-  expect((await ask({})).out).toBe("")
-  expect((await ask({ SANDPIPER_RUNNER_DIR: sandbox.stateDir })).out).toContain(TOKEN)
+    await writeFile(join(clone, "new.txt"), "new\n")
+    await git("-C", clone, "add", "--all")
+    expect((await git("-C", clone, "commit", "--quiet", "--message", "more")).code).toBe(0)
+    expect((await git("-C", clone, "push", "--quiet")).code).toBe(0)
+    expect((await git("-C", clone, "log", "-1", "--format=%an <%ae>")).out.trim()).toBe(
+      "Carol <carol@example.com>",
+    )
+    expect(new Set(server.passwords)).toEqual(new Set([TOKEN]))
+  })
+
+  test("a repository that could not be cloned without a token is cloned when the token comes", async () => {
+    await tell({ token: TOKEN })
+    await isCloned()
+    expect(await readFile(join(sandbox.workDir, "project", "README.md"), "utf8")).toBe("first\n")
+    const clones = () => runner.log.filter((line) => /git\.(?:cloned|kept)/.test(line)).length
+    const before = clones()
+    await tell({ token: TOKEN })
+    await tell({ token: OTHER })
+    // Each is a git that asks the runner for its password, as a clone after these frames would.
+    for (let time = 0; time < 3; time += 1) await list()
+    // Nothing is missing any more.
+    expect(clones()).toBe(before)
+  })
+
+  test("a later frame replaces the token, and an empty one removes it and restores the author of the settings", async () => {
+    await tell({ token: OTHER })
+    expect((await list()).code).not.toBe(0)
+    expect(server.passwords.at(-1)).toBe(OTHER)
+    expect((await git("config", "user.name")).out.trim()).toBe("Of the settings")
+    await tell({})
+    const before = server.passwords.length
+    expect((await list()).code).not.toBe(0)
+    expect(server.passwords).toHaveLength(before)
+  })
+
+  test("a restarted runner has no token until the session agent sends it again, and no file or log line has it", async () => {
+    await tell({ token: TOKEN })
+    await isCloned()
+    const found = Bun.spawnSync(["grep", "-rlF", "-e", TOKEN, "-e", OTHER, sandbox.root])
+    expect(found.stdout.toString()).toBe("")
+    expect(runner.log.join("\n")).not.toContain(TOKEN)
+    await runner.daemon.stop({ code: 0, why: "a restart" })
+    const hellos = agent.hellos.length
+    runner = await start()
+    await agent.until(() => agent.hellos.length > hellos, "the next runner")
+    // The clone exists, so this runner does not clone; its configuration of git is written before it looks for it.
+    await agent.until(() => runner.log.some((line) => line.includes("git.kept")), "the repository")
+    expect((await list()).code).not.toBe(0)
+    await tell({ token: TOKEN })
+    expect((await list()).code).toBe(0)
+  })
+
+  test("the helper of another sandbox asks the runner that has started git, so that sandboxes can share a .gitconfig", async () => {
+    await tell({ token: TOKEN })
+    const { PATH = "", HOME = "" } = sandbox.environment
+    const helper = [requireBinary(), "git-credential", "--state-dir", join(sandbox.root, "another")]
+    const ask = (more: Readonly<Record<string, string>>) =>
+      runToEnd([...helper, "get"], {
+        env: { PATH, HOME, SANDPIPER_API_TOKEN: apiToken(), ...more },
+        input: `protocol=http\nhost=${new URL(server.origin).host}\n\n`,
+      })
+    expect((await ask({})).out).toBe("")
+    expect((await ask({ SANDPIPER_RUNNER_DIR: sandbox.stateDir })).out).toContain(TOKEN)
+  })
 })
 
 test("the token of the frame comes before the one of the settings, and a repository's own before both", () => {

@@ -1,5 +1,5 @@
-/** Secrets in files, commands and forms: used without showing their values. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/** Secrets in files, commands and forms: used without showing their values. Each test has a workspace of its own. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test"
 import {
   chmod,
   mkdir,
@@ -28,7 +28,7 @@ let work: string
 let file: string
 let secrets: Secrets
 
-beforeAll(async () => {
+beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "secrets-test-"))
   work = join(root, "workspace")
   file = join(root, "secrets.json")
@@ -53,9 +53,11 @@ beforeAll(async () => {
   })
 })
 
-afterAll(() => rm(root, { recursive: true, force: true }))
+afterEach(() => rm(root, { recursive: true, force: true }))
 
 const env = { TOKEN: "secret://api/token", PASSWORD: "secret://password" }
+const template = "A=secret://api/token\nB='secret://password'\nC=secret://api/token\n"
+const writeTemplate = () => writeFile(join(work, "env.tpl"), template)
 const run = (command: string, timeoutMs?: number) => secrets.run({ command, env, timeoutMs })
 
 const refusalOf = async (promise: Promise<unknown>): Promise<string> =>
@@ -166,10 +168,8 @@ describe("a command with secrets", () => {
 })
 
 describe("a file from a template", () => {
-  const template = "A=secret://api/token\nB='secret://password'\nC=secret://api/token\n"
-
   test("a file from a template contains the values and only its owner can read it", async () => {
-    await writeFile(join(work, "env.tpl"), template)
+    await writeTemplate()
     await writeFile(join(work, ".env"), "old", { mode: 0o644 })
     expect(await secrets.inject("env.tpl", ".env")).toEqual({ count: 2 })
     expect(await readFile(join(work, ".env"), "utf8")).toBe(
@@ -187,6 +187,7 @@ describe("a file from a template", () => {
   })
 
   test("a file from a template is written only in the workspace, even through links", async () => {
+    await writeTemplate()
     const outside = join(root, "outside")
     await mkdir(outside)
     await symlink(outside, join(work, "link"))
@@ -206,6 +207,7 @@ describe("a file from a template", () => {
   })
 
   test("the folder of a file from a template is created if it is missing", async () => {
+    await writeTemplate()
     await secrets.inject("env.tpl", "config/deep/.env")
     expect((await stat(join(work, "config/deep/.env"))).mode & 0o777).toBe(0o600)
   })
@@ -241,6 +243,7 @@ describe("secrets with a separate user for the agent", () => {
   test("commands run as the agent's user, and only that user can read the files", async () => {
     await chmod(root, 0o755)
     await chmod(work, 0o777)
+    await writeTemplate()
     const owner = { name: "agent", home: work, uid, gid }
     const theirs = openSecrets({
       secretsToken: () => undefined,

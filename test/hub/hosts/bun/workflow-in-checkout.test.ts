@@ -1,5 +1,5 @@
-/** A workflow with a repository, a branch or a commit: it runs in a child session whose checkout has them. */
-import { afterAll, beforeAll, expect, test } from "bun:test"
+/** A workflow with a repository, a branch or a commit: it runs in a child session whose checkout has them. Each test has its own hub. */
+import { afterEach, beforeEach, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -18,7 +18,7 @@ let programs: string
 /** In place of the runner: it records its environment and waits. The hub's side is what this file tests. */
 const PROGRAM = "#!/bin/sh\nenv > ./environment\nexec cat > /dev/null\n"
 
-beforeAll(async () => {
+beforeEach(async () => {
   programs = await mkdtemp(join(tmpdir(), "fake-runner-"))
   const program = join(programs, "runner")
   await Bun.write(program, PROGRAM)
@@ -33,7 +33,7 @@ beforeAll(async () => {
     data: { steps: [{ id: "one", type: "bash", command: "true" }] },
   })
 })
-afterAll(async () => {
+afterEach(async () => {
   await setup.stop()
   await server.stop()
   await rm(programs, { recursive: true, force: true })

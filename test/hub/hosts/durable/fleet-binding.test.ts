@@ -1,4 +1,7 @@
-/** Durable Objects on workerd with the fleet as the service binding FLEET: prompts, and workflows in a repository. */
+/**
+ * Durable Objects on workerd with the fleet as the service binding FLEET: prompts, and workflows in a repository. The tests share both,
+ * and a session whose first prompt is answered.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import type { ServedFleet } from "../../../../src/cli/serve-fleet.ts"
 import { openSqliteStore } from "../../../../src/fleet/store/sqlite-store.ts"
@@ -14,6 +17,8 @@ let workerd: Workerd
 let provider: RunnerProvider
 let fleet: ServedFleet
 let client: TestClient
+/** The sessions that had a sandbox when the first prompt was answered. */
+let started: readonly string[]
 
 beforeAll(async () => {
   const port = freePort()
@@ -37,6 +42,8 @@ beforeAll(async () => {
     headers,
     body: JSON.stringify({ content: "hello" }),
   })
+  await heard("assistant", "heard: hello")
+  started = provider.specs.map(({ session }) => session)
 })
 afterAll(async () => {
   client?.close()
@@ -61,7 +68,7 @@ const heard = (role: string, part: string) =>
 
 test("a prompt reaches the fleet through the binding, without FLEET_URL, and a sandbox answers it", async () => {
   await heard("assistant", "heard: hello")
-  expect(provider.specs.map(({ session }) => session)).toEqual(["bound"])
+  expect(started).toEqual(["bound"])
 })
 
 test("a workflow with a repository runs in a sandbox of its own that has it, and the session gets its end", async () => {

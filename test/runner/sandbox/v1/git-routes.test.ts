@@ -1,7 +1,10 @@
-/** `/api/git` over the gateway: real repositories, and repositories whose settings try to run programs. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * `/api/git` over the gateway: real repositories, and repositories whose settings try to run programs. The tests share one gateway;
+ * each has a repository of its own in an empty workspace.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
 import { existsSync } from "node:fs"
-import { chmod, readFile, rm, writeFile } from "node:fs/promises"
+import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
 import { API_TOKEN, makeToken } from "../../gateway/kit.ts"
@@ -33,6 +36,10 @@ const readDiff = async (query = "") => diffBody.parse(await (await ask("diff", q
 beforeAll(async () => {
   stage = await startV1Stage()
   repository = join(stage.root, "project")
+})
+beforeEach(async () => {
+  for (const folder of [stage.root, stage.outside])
+    for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
   await Bun.$`git init -q -b main ${repository}`
   await writeFile(join(repository, "a.txt"), "one\ntwo\n")
   await writeFile(join(repository, "big.txt"), "start\n")
@@ -60,10 +67,15 @@ describe("git of the workspace", () => {
     expect(await as(API_TOKEN)).toBe(401)
   })
 
-  test("status, log and branches are those of git", async () => {
+  /** One file is changed and one is new. */
+  const change = async () => {
     await writeFile(join(repository, "a.txt"), "one\n2\n")
     await writeFile(join(repository, "new file"), "fresh\n")
     await give()
+  }
+
+  test("status, log and branches are those of git", async () => {
+    await change()
     expect(await (await ask("status")).json()).toMatchObject({
       branch: "main",
       ahead: 0,
@@ -87,6 +99,7 @@ describe("git of the workspace", () => {
   })
 
   test("a diff shows changed and new files, of all files or of one", async () => {
+    await change()
     const all = await readDiff()
     expect(all.diff).toContain("-two\n+2\n")
     expect(all.diff).toContain("+++ b/new file\n@@ -0,0 +1,1 @@\n+fresh\n")
@@ -105,7 +118,7 @@ describe("git of the workspace", () => {
 
   test("the patches of all files together are cut at 64 KiB, and the files that are not shown are named", async () => {
     const names = Array.from({ length: 8 }, (_, index) => `part-${index}.txt`)
-    await writeFile(join(repository, "big.txt"), "start\n")
+    await change()
     for (const name of names)
       await writeFile(join(repository, name), `a line of ${name}\n`.repeat(1000))
     await give()
@@ -118,7 +131,6 @@ describe("git of the workspace", () => {
       const one = await readDiff(`&path=${encodeURIComponent(path)}`)
       expect(diff.includes(one.diff)).toBe(!isCut)
     }
-    for (const name of names) await rm(join(repository, name))
   })
 })
 
@@ -167,8 +179,6 @@ describe("a hostile repository", () => {
         expect([name, what, (await ask(what)).status]).toEqual([name, what, 200])
       expect([name, existsSync(sprung)]).toEqual([name, false])
     }
-    await writeFile(config, before)
-    await rm(attributes)
   })
 
   test("cannot run a program by its settings, hooks, attributes or submodules", async () => {

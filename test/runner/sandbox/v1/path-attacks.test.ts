@@ -1,5 +1,8 @@
-/** Attacks on the paths of `/v1`: nothing outside the workspace is read or written, and nothing blocks the server. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test"
+/**
+ * Attacks on the paths of `/v1`: nothing outside the workspace is read or written, and nothing blocks the server. The tests share one
+ * server; before each the workspace is empty and the directory beside it has one secret.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test"
 import { linkSync, symlinkSync } from "node:fs"
 import {
   chown,
@@ -8,6 +11,7 @@ import {
   readdir,
   readFile,
   readlink,
+  rm,
   stat,
   writeFile,
 } from "node:fs/promises"
@@ -19,6 +23,10 @@ const SECRET = "a secret outside the workspace"
 
 beforeAll(async () => {
   stage = await startV1Stage()
+})
+beforeEach(async () => {
+  for (const folder of [stage.root, stage.outside])
+    for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true })
   await writeFile(join(stage.outside, "secret"), SECRET, { mode: 0o644 })
 })
 afterAll(() => stage.stop())
@@ -123,6 +131,8 @@ describe("a symbolic link in the workspace", () => {
   })
 
   test("a symbolic link in the workspace is listed as a link and deleted as a link", async () => {
+    symlinkSync(stage.outside, join(stage.root, "exit"))
+    await own("exit")
     const entries = await (await stage.call("GET", "/v1/fs/entries?path=.")).json()
     expect(entries).toContainEqual(expect.objectContaining({ name: "exit", special: "symlink" }))
     expect(await readlink(join(stage.root, "exit"))).toBe(stage.outside)
