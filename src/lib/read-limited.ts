@@ -25,6 +25,28 @@ export const readLimitedText = async (from: Body, limit: number): Promise<string
   return bytes && new TextDecoder().decode(bytes)
 }
 
+/** The first bytes of a body. The rest of it is not read. */
+export const readStart = async (
+  { body }: Pick<Body, "body">,
+  limit: number,
+): Promise<{ readonly bytes: Bytes; readonly isWhole: boolean }> => {
+  if (!body) return { bytes: new Uint8Array(), isWhole: true }
+  const reader = body.getReader()
+  const pieces: Uint8Array[] = []
+  let length = 0
+  let isWhole = false
+  while (length < limit && !isWhole) {
+    const { done, value } = await reader.read()
+    isWhole = done
+    const piece = value?.subarray(0, limit - length)
+    if (piece === undefined) continue
+    length += piece.length
+    pieces.push(piece)
+  }
+  if (!isWhole) reader.cancel().catch(() => {})
+  return { bytes: concat(pieces, length), isWhole }
+}
+
 /**
  * The body of a request within a limit of bytes and of time. The rest of a body that is little longer is read beside the answer:
  * closing a connection that the client still writes to would lose it. The rest of a much longer one is not read.

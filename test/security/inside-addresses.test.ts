@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { fetchFile, type MayFetch } from "../../src/runner/prompt/fetch-file.ts"
 import { outsideAddress } from "../../src/lib/outside-address.ts"
 import { api, startTestGateway } from "../runner/gateway/kit.ts"
-import { startRunner, type TestRunner } from "../kit/runner.ts"
+import { repositoryRoot, startRunner, type TestRunner } from "../kit/runner.ts"
 import { startTestSessionAgent, type TestSessionAgent } from "../kit/session-agent.ts"
 import { startStopwatch } from "../kit/stopwatch.ts"
 
@@ -60,10 +60,52 @@ describe("attachments", () => {
     expect(requests).toBe(1)
   })
 
-  test.each(["[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "169.254.169.254", "[fe80::1]", "[::]"])(
-    "the address %s counts as inside",
-    async (host) => {
-      expect(await outsideAddress(new URL(`http://${host}/`))).toBe(false)
+  test.each([
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "169.254.169.254",
+    "[fe80::1]",
+    "[::]",
+    "[64:ff9b::127.0.0.1]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[fd00:ec2::254]",
+    "[fd20:ce::254]",
+    "168.63.129.16",
+    "100.100.100.200",
+    "192.0.0.192",
+  ])("the address %s counts as inside", async (host) => {
+    expect(await outsideAddress(new URL(`http://${host}/`))).toBe(false)
+  })
+
+  test.if(process.getuid?.() === 0)(
+    "a server at the machine's own address outside loopback is not reached, also by a name that leads there",
+    () => {
+      const program = `
+        import { fetchFile } from "${repositoryRoot}/src/runner/prompt/fetch-file.ts"
+        import { outsideAddress } from "${repositoryRoot}/src/lib/outside-address.ts"
+        const server = Bun.serve({ hostname: "0.0.0.0", port: 0, fetch: () => new Response("reached") })
+        const rebound = (url) => outsideAddress(url, async () => ["198.51.100.7"])
+        const get = (host, mayFetch) =>
+          fetchFile("http://" + host + ":" + server.port + "/", 1024, new AbortController().signal, mayFetch)
+            .then((bytes) => new TextDecoder().decode(bytes), (error) => error.message)
+        console.log(JSON.stringify([
+          await get("198.51.100.7", () => true), await get("198.51.100.7"), await get("rebound.example", rebound),
+          await get("[2001:db8::7]"),
+        ]))
+        process.exit(0)`
+      // A network of its own, with a second address on the loopback interface.
+      const enter = `ip link set lo up && ip address add 198.51.100.7/32 dev lo && ip address add 2001:db8::7/128 dev lo nodad &&
+        exec "$@"`
+      const run = Bun.spawnSync(
+        ["unshare", "--net", "sh", "-c", enter, "sh", process.execPath, "-e", program],
+        { stderr: "pipe" },
+      )
+      expect(JSON.parse(run.stdout.toString() || JSON.stringify(run.stderr.toString()))).toEqual([
+        "reached",
+        INSIDE,
+        INSIDE,
+        INSIDE,
+      ])
     },
   )
 

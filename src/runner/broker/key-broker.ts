@@ -5,6 +5,7 @@
  */
 import { sameText } from "../../lib/constant-time.ts"
 import type { Log } from "../../lib/log.ts"
+import { readStart } from "../../lib/read-limited.ts"
 import { type Service, SERVICE_HEADER, serviceSecrets, serviceTarget } from "./services.ts"
 import {
   credentialOf,
@@ -36,7 +37,7 @@ export interface KeyBroker {
   readonly stop: () => Promise<void>
 }
 
-/** An error response is read whole to take the key out of it; a longer one is cut. */
+/** An error response is read to take the key out of it; a longer one is cut. */
 const MAX_ERROR_BYTES = 256 * 1024
 
 export const startKeyBroker = ({ token, port = 0, log, proxyUrl }: KeyBrokerOptions): KeyBroker => {
@@ -138,17 +139,30 @@ interface Call {
 const withoutSecrets = async (
   response: Response,
   headers: Headers,
-  secrets: readonly string[],
+  given: readonly string[],
 ): Promise<Response> => {
-  const encoding = headers.get("content-encoding")
-  const bytes = new Uint8Array(await response.arrayBuffer()).slice(0, MAX_ERROR_BYTES)
-  const text = new TextDecoder().decode(encoding === "gzip" ? Bun.gunzipSync(bytes) : bytes)
+  const secrets = given.filter((secret) => secret !== "")
+  const { text, isWhole } = await startOfText(response, headers.get("content-encoding"))
   headers.delete("content-encoding")
   headers.delete("content-length")
-  const clean = secrets
-    .filter((secret) => secret !== "")
-    .reduce((rest, secret) => rest.replaceAll(secret, "[key]"), text)
-  return new Response(clean, { status: response.status, headers })
+  const clean = secrets.reduce((rest, secret) => rest.replaceAll(secret, "[key]"), text)
+  // A cut can be in the middle of a key, whose beginning is not found.
+  const longest = isWhole ? 0 : Math.max(0, ...secrets.map(({ length }) => length))
+  const shown = clean.slice(0, clean.length - longest)
+  return new Response(shown, { status: response.status, headers })
+}
+
+/** A few kilobytes can be gigabytes when they are unpacked: they are counted unpacked. */
+const startOfText = async ({ body }: Response, encoding: string | null) => {
+  const isPacked = encoding === "gzip"
+  // What is packed in another way cannot be searched.
+  if (!body || (encoding !== null && encoding !== "identity" && !isPacked)) {
+    await body?.cancel()
+    return { text: "", isWhole: true }
+  }
+  const unpacked = isPacked ? body.pipeThrough(new DecompressionStream("gzip")) : body
+  const { bytes, isWhole } = await readStart({ body: unpacked }, MAX_ERROR_BYTES)
+  return { text: new TextDecoder().decode(bytes), isWhole }
 }
 
 const refusal = (status: number, message: string): Response =>

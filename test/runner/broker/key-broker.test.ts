@@ -1,5 +1,6 @@
 /** The key broker between a client with the broker's token and providers on loopback. */
 import { afterEach, describe, expect, test } from "bun:test"
+import { brotliCompressSync } from "node:zlib"
 import { type KeyBroker, startKeyBroker } from "../../../src/runner/broker/key-broker.ts"
 import type { Upstream } from "../../../src/runner/broker/upstreams.ts"
 import { silentLog } from "../../kit/log.ts"
@@ -201,6 +202,37 @@ describe("failures of a provider", () => {
     const broker = startBroker({ openai: { baseUrl: provider.url } })
     expect((await call(broker, "/openai/chat/completions")).status).toBe(502)
     expect(elsewhere.seen).toEqual([])
+  })
+
+  test("an error of a hostile provider fills no memory, however it is packed and wherever it is cut", async () => {
+    const MEGABYTE = new Uint8Array(1024 * 1024).fill(32)
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull: (controller) => controller.enqueue(Uint8Array.from(MEGABYTE)),
+      })
+    const beforeCut = " ".repeat(256 * 1024 - KEY.length + 1)
+    const errors: Readonly<
+      Record<string, () => [string | ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>, string?]>
+    > = {
+      endless: () => [endless()],
+      bomb: () => [Bun.gzipSync(new Uint8Array(400 * 1024 * 1024)), "gzip"],
+      broken: () => ["not packed at all", "gzip"],
+      packed: () => [new Uint8Array(brotliCompressSync(KEY)), "br"],
+      cut: () => [`${beforeCut}${KEY}${" ".repeat(1000)}`],
+    }
+    const provider = startProvider((request) => {
+      const [body, encoding] = errors[new URL(request.url).searchParams.get("x") ?? ""]?.() ?? [""]
+      const headers = encoding === undefined ? undefined : { "content-encoding": encoding }
+      return new Response(body, { status: 401, ...(headers && { headers }) })
+    })
+    const broker = startBroker({ openai: { baseUrl: provider.url } })
+    for (const name of Object.keys(errors)) {
+      const response = await call(broker, `/openai/chat/completions?x=${name}`)
+      const text = await response.text()
+      expect([name, response.status >= 400]).toEqual([name, true])
+      expect(text.length).toBeLessThanOrEqual(256 * 1024)
+      expect(text).not.toContain(KEY.slice(0, -1))
+    }
   })
 
   test("an error that repeats the key reaches the agent without it", async () => {

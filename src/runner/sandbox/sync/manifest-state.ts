@@ -66,7 +66,7 @@ export const planSweep = (
     .map(({ sha256 }) => sha256)
 }
 
-const LISTED = /<Contents>(.*?)<\/Contents>/gs
+const [ENTRY, ENTRY_END] = ["<Contents>", "</Contents>"]
 const NAME = /<Key>[^<]*files\/([0-9a-f]{64})<\/Key>/
 const TIME = /<LastModified>([^<]{1,40})<\/LastModified>/
 
@@ -74,11 +74,15 @@ const TIME = /<LastModified>([^<]{1,40})<\/LastModified>/
 export const readListing = (
   xml: string,
 ): { readonly objects: readonly StoredObject[]; readonly isLast: boolean } => ({
-  objects: [...xml.matchAll(LISTED)].flatMap(([, entry = ""]) => {
-    const sha256 = NAME.exec(entry)?.[1]
-    const at = Date.parse(TIME.exec(entry)?.[1] ?? "")
-    return sha256 === undefined || Number.isNaN(at) ? [] : [{ sha256, at }]
-  }),
+  objects: xml
+    .split(ENTRY)
+    .slice(1)
+    .flatMap((text) => {
+      const entry = text.slice(0, Math.max(0, text.indexOf(ENTRY_END)))
+      const sha256 = NAME.exec(entry)?.[1]
+      const at = Date.parse(TIME.exec(entry)?.[1] ?? "")
+      return sha256 === undefined || Number.isNaN(at) ? [] : [{ sha256, at }]
+    }),
   isLast: !/<IsTruncated>true<\/IsTruncated>/i.test(xml),
 })
 

@@ -1,6 +1,7 @@
 /** HTTP calls with signed URLs. A failed call is retried; errors never contain a URL, because it is a key. */
 import { backoffMs } from "../../../lib/backoff.ts"
 import { type Clock, sleep } from "../../../lib/clock.ts"
+import { readStart } from "../../../lib/read-limited.ts"
 
 export class StorageError extends Error {
   override readonly name = "StorageError"
@@ -24,6 +25,7 @@ export interface ObjectCalls {
 const TRIES = 3
 const PAUSE = { min: 200, max: 2000 }
 const CALL_MS = 120_000
+const MOST_ERROR = 16 * 1024
 
 export const createObjectCalls = (clock: Clock): ObjectCalls => {
   const once = async (url: string, init: RequestInit): Promise<Response> => {
@@ -38,7 +40,8 @@ export const createObjectCalls = (clock: Clock): ObjectCalls => {
       throw new StorageError("the object storage cannot be reached", undefined)
     }
     if (response.ok) return response
-    const code = /<Code>(\w{1,60})<\/Code>/.exec(await response.text().catch(() => ""))?.[1]
+    const start = await readStart(response, MOST_ERROR).catch(() => undefined)
+    const code = /<Code>(\w{1,60})<\/Code>/.exec(new TextDecoder().decode(start?.bytes))?.[1]
     const why = code === undefined ? "" : ` (${code})`
     throw new StorageError(`the object storage answered ${response.status}${why}`, response.status)
   }

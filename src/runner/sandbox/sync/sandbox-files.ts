@@ -1,8 +1,13 @@
 /** The workspace for the copy in object storage: calls of the server that runs as the agent's user. */
+import { readLimitedText } from "../../../lib/read-limited.ts"
+import { parseLimitedJson } from "../../../wire/json-limits.ts"
 import type { V1Address } from "../v1/supervisor.ts"
 import { type SavedFile, type Scanned, scanned } from "./manifest-state.ts"
 
 type Body = NonNullable<RequestInit["body"]>
+
+/** The server runs as the agent's user, who can put another program in its place. */
+const MOST_SCAN = 64 * 1024 * 1024
 
 export interface SandboxFiles {
   readonly scan: () => Promise<Scanned>
@@ -24,10 +29,14 @@ export const createSandboxFiles = (address: () => Promise<V1Address | undefined>
     throw new Error(`the server of files and processes answered ${response.status} to ${method}`)
   }
   return {
-    scan: async () => scanned.parse(await (await call("POST", "/copy/scan")).json()),
+    scan: async () => {
+      const text = await readLimitedText(await call("POST", "/copy/scan"), MOST_SCAN)
+      if (text === undefined) throw new Error("the list of the workspace's files is too long")
+      return scanned.parse(parseLimitedJson(text))
+    },
     read: (path) => call("GET", `/v1/fs/file?path=${encodeURIComponent(path)}`),
-    write: async ({ path, sha256, mode }, body) => {
-      const query = new URLSearchParams({ path, sha256, mode: String(mode) })
+    write: async ({ path, sha256, bytes, mode }, body) => {
+      const query = new URLSearchParams({ path, sha256, bytes: String(bytes), mode: String(mode) })
       await call("PUT", `/copy/file?${query.toString()}`, body)
     },
   }

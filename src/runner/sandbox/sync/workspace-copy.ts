@@ -5,8 +5,9 @@
  */
 import { createHash } from "node:crypto"
 import { describeError, type Log } from "../../../lib/log.ts"
-import { parseJson } from "../../../lib/json.ts"
+import { readLimited, readLimitedText } from "../../../lib/read-limited.ts"
 import type { RequestFields, RequestResult } from "../../../wire/frames/index.ts"
+import { parseLimitedJson } from "../../../wire/json-limits.ts"
 import { MOST_WORKSPACE_URLS, type SavedWorkspace } from "../../../wire/operations/workspace.ts"
 import {
   type Manifest,
@@ -48,6 +49,10 @@ const SWEEP_EVERY_MS = 3_600_000
 const MOST_PAGES = 100
 /** Larger files are sent in pieces, and their content is checked while it is sent. */
 const MOST_IN_MEMORY = 4 * 1024 * 1024
+/** Of the most files that a scan names, with long paths. */
+const MOST_MANIFEST = 64 * 1024 * 1024
+/** Of a thousand objects, several times over. */
+const MOST_LISTING = 8 * 1024 * 1024
 
 export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCopy => {
   const { urls, objects, files, now: clockNow, log } = options
@@ -65,7 +70,9 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
   const readManifest = async (): Promise<Manifest | undefined> => {
     try {
       const response = await objects.get(await manifestUrl("get"))
-      return manifest.parse(parseJson(await response.text()))
+      const text = await readLimitedText(response, MOST_MANIFEST)
+      if (text === undefined) throw new Error("the manifest in the object storage is too long")
+      return manifest.parse(parseLimitedJson(text))
     } catch (error) {
       if (error instanceof StorageError && error.status === 404) return undefined
       throw error
@@ -74,8 +81,8 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
 
   const upload = async (file: SavedFile, url: string): Promise<void> => {
     if (file.bytes <= MOST_IN_MEMORY) {
-      const bytes = await (await files.read(file.path)).bytes()
-      if (sha256Of(bytes) !== file.sha256) throw changed(file.path)
+      const bytes = await readLimited(await files.read(file.path), MOST_IN_MEMORY)
+      if (!bytes || sha256Of(bytes) !== file.sha256) throw changed(file.path)
       return objects.put(url, bytes.length, async () => bytes)
     }
     let hash = createHash("sha256")
@@ -139,7 +146,9 @@ export const createWorkspaceCopy = (options: WorkspaceCopyOptions): WorkspaceCop
       // A session agent that cannot list.
       if (list === undefined) return
       const response = await objects.get(list)
-      const { objects: listed, isLast } = readListing(await response.text())
+      const xml = await readLimitedText(response, MOST_LISTING)
+      if (xml === undefined) throw new Error("a page of the object storage's listing is too long")
+      const { objects: listed, isLast } = readListing(xml)
       const at = Date.parse(response.headers.get("date") ?? "")
       const garbage = planSweep(listed, stored, at, options.sweepAgeMs)
       await removeAll(garbage)

@@ -24,17 +24,21 @@ export const copyRoutes = (
 const restore = async (client: Client, files: Files): Promise<void> => {
   const path = client.query("path") ?? ""
   const sha256 = client.query("sha256") ?? ""
-  const mode = Number(client.query("mode"))
+  const [mode, bytes] = [Number(client.query("mode")), Number(client.query("bytes"))]
   if (!Number.isInteger(mode)) throw invalid("the parameter mode must be a number")
+  if (!Number.isInteger(bytes)) throw invalid("the parameter bytes must be a number")
   const draft = await files.draft(path, mode & 0o777)
   try {
     const hash = createHash("sha256")
+    let size = 0
     for await (const piece of client.body()) {
+      size += piece.length
+      // A storage that sends without an end would fill the disk.
+      if (size > bytes) throw other(files.absolute(path))
       hash.update(piece)
       await draft.write(piece)
     }
-    if (hash.digest("hex") !== sha256)
-      throw new Problem(409, "conflict", `the content of ${files.absolute(path)} is not complete`)
+    if (hash.digest("hex") !== sha256) throw other(files.absolute(path))
     client.sendJson({ isNew: await draft.commitIfAbsent() })
   } catch (error) {
     throw problemOf(error, files.absolute(path))
@@ -42,3 +46,6 @@ const restore = async (client: Client, files: Files): Promise<void> => {
     await draft.discard()
   }
 }
+
+const other = (path: string): Problem =>
+  new Problem(409, "conflict", `the content of ${path} is another one, or not complete`)

@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto"
 import { z } from "zod"
 import { type Clock, within } from "../../../lib/clock.ts"
 import { describeError, type Log } from "../../../lib/log.ts"
+import { parseLimitedJson } from "../../../wire/json-limits.ts"
 import { type FormerProcesses, formerProcesses } from "./former-processes.ts"
 import type { ServerOrder } from "./server.ts"
 
@@ -101,7 +102,7 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
       log.error("v1.not-started", { why: "it did not listen in time" })
       return undefined
     }
-    const announced = announcement.safeParse(parseJson(await line))
+    const announced = announcement.safeParse(parseLimitedJson(await line))
     if (!announced.success) {
       log.error("v1.not-started", { why: "it ended before it listened" })
       return undefined
@@ -112,7 +113,7 @@ export const createV1Supervisor = (options: V1SupervisorOptions): V1Supervisor =
   }
   const storeProcesses = async (lines: AsyncGenerator<string>) => {
     for await (const text of lines) {
-      const report = processReport.safeParse(parseJson(text))
+      const report = processReport.safeParse(parseLimitedJson(text))
       // When the runner stops, the ends of its processes must not be stored as if they had been seen.
       if (report.success && !isStopped) options.memory.write(JSON.stringify(report.data.processes))
     }
