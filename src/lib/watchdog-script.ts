@@ -16,6 +16,21 @@ export const timesOf = (seconds: number): WatchdogTimes => {
   return { limitSeconds, stepSeconds: Math.min(60, Math.ceil(limitSeconds / 60)) }
 }
 
+/** The owner's record, and beside it the watchdog's: its pid and its start time. Both are named by the same path without an ending. */
+export const OWNER_ENDING = ".json"
+export const WATCHDOG_ENDING = ".watchdog"
+
+/** `$1` is that path, or nothing if the owner could not write its record. The other words are the command. */
+export const registerScript = `
+if [ -n "$1" ]; then
+  read -r pid _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ start _ </proc/$$/stat
+  echo "$pid $start" >"$1${WATCHDOG_ENDING}"
+  # A next owner removes the record of the former one first and looks for the watchdog then: one of the two sees the other.
+  [ -e "$1${OWNER_ENDING}" ] || exit 0
+fi
+shift
+`
+
 /**
  * The first field of /proc/uptime is in seconds and goes on while the machine is suspended. `uptime`: that file. The words after the
  * script are the command.

@@ -4,15 +4,21 @@
  * left: so nothing that is in use again is ended. A folder holds a record of every owner and its watchdog.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { z } from "zod"
 import type { Clock } from "./clock.ts"
-import { readJson } from "./json.ts"
+import { parseJson } from "./json.ts"
 import { describeError, type Log } from "./log.ts"
 import { isAlive, type ProcessIdentity, readProcess } from "./process-identity.ts"
 import { replaceFile } from "./replace-file.ts"
 import { signalGroup } from "./signal-group.ts"
-import { timesOf, watchdogScript } from "./watchdog-script.ts"
+import {
+  OWNER_ENDING,
+  registerScript,
+  timesOf,
+  WATCHDOG_ENDING,
+  watchdogScript,
+} from "./watchdog-script.ts"
 
 export interface WatchdogOptions {
   /** Holds the records. */
@@ -33,31 +39,21 @@ export interface Watchdog {
   /** An owner before this one has ended without its `release`: something may be left of it. */
   readonly isSuccessor: boolean
   readonly pid: () => number | undefined
-  /** When nothing is left that it would have to end. */
+  /** When nothing is left that it, or that of an owner which has been killed since, would have to end. */
   readonly release: () => void
 }
 
-const identity = z.object({ pid: z.int().positive(), startTime: z.int() })
-const recordSchema = z.object({ owner: identity, watchdog: identity.optional() })
-type WatchdogRecord = z.output<typeof recordSchema>
+const recordSchema = z.object({
+  owner: z.object({ pid: z.int().positive(), startTime: z.int() }),
+})
 
 const AGAIN_MS = 1000
 
 export const startWatchdog = (options: WatchdogOptions): Watchdog => {
   const { folder, clock, log } = options
-  const file = join(folder, `${crypto.randomUUID()}.json`)
-  const owner = identityOf(process.pid)
-  const write = (record: WatchdogRecord): void => {
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      replaceFile(file, JSON.stringify(record))
-    } catch (error) {
-      // On a full disk the watchdog works. The next owner does not find it, and it ends nothing while an owner has a record.
-      log.warn("watchdog.not-recorded", { error: describeError(error) })
-    }
-  }
+  const record = join(folder, crypto.randomUUID())
   // First of all: from here on the watchdogs of former owners end nothing.
-  write({ owner })
+  const isRecorded = writeOwner(record, log)
   let isReleased = false
   let child: Bun.Subprocess<"pipe", "ignore", "ignore"> | undefined
   let cancel = () => {}
@@ -65,8 +61,7 @@ export const startWatchdog = (options: WatchdogOptions): Watchdog => {
   const start = (): void => {
     if (isReleased || options.seconds === 0) return
     try {
-      child = spawnWatchdog(options)
-      write({ owner, watchdog: identityOf(child.pid) })
+      child = spawnWatchdog(options, isRecorded ? record : "")
       void child.exited.then(startAgain)
     } catch (error) {
       log.warn("watchdog.off", { error: describeError(error) })
@@ -79,7 +74,7 @@ export const startWatchdog = (options: WatchdogOptions): Watchdog => {
   }
 
   start()
-  const isSuccessor = endFormer(folder, file)
+  const isSuccessor = endFormer(folder)
   return {
     isSuccessor,
     pid: () => child?.pid,
@@ -87,19 +82,36 @@ export const startWatchdog = (options: WatchdogOptions): Watchdog => {
       isReleased = true
       cancel()
       child?.kill("SIGKILL")
-      removeRecord(file)
+      endFormer(folder)
+      removeRecord(record)
     },
+  }
+}
+
+/** On a full disk the watchdog works all the same. The next owner does not find it, and it ends nothing while an owner has a record. */
+const writeOwner = (record: string, log: Log): boolean => {
+  const owner = { pid: process.pid, startTime: readProcess(process.pid)?.startTime ?? 0 }
+  try {
+    mkdirSync(dirname(record), { recursive: true, mode: 0o700 })
+    replaceFile(`${record}${OWNER_ENDING}`, JSON.stringify({ owner }))
+    return true
+  } catch (error) {
+    log.warn("watchdog.not-recorded", { error: describeError(error) })
+    return false
   }
 }
 
 /** For the command of a watchdog: an owner lives, so nothing is to be ended. */
 export const hasOwner = (folder: string): boolean =>
-  recordsIn(folder).some(({ record }) => record !== undefined && isAlive(record.owner))
+  recordsIn(folder).some((record) => isAliveIn(readOwner(record)))
 
-const spawnWatchdog = ({ seconds, command, environment, prepare = ":" }: WatchdogOptions) => {
+const spawnWatchdog = (
+  { seconds, command, environment, prepare = ":" }: WatchdogOptions,
+  record: string,
+) => {
   // The first line names it in a list of processes.
-  const script = `# sandpiper watchdog\n${prepare}\n${watchdogScript(timesOf(seconds))}`
-  const child = Bun.spawn(["/bin/sh", "-c", script, "sh", ...command], {
+  const script = `# sandpiper watchdog\n${prepare}\n${registerScript}${watchdogScript(timesOf(seconds))}`
+  const child = Bun.spawn(["/bin/sh", "-c", script, "sh", record, ...command], {
     env: {
       PATH: environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin",
       ...(environment["TMPDIR"] !== undefined && { TMPDIR: environment["TMPDIR"] }),
@@ -117,25 +129,26 @@ const spawnWatchdog = ({ seconds, command, environment, prepare = ":" }: Watchdo
 }
 
 /** Ends the watchdogs of owners that have ended, with the commands that they may have become. True if there was such an owner. */
-const endFormer = (folder: string, own: string): boolean => {
-  let found = false
-  for (const { file, record } of recordsIn(folder)) {
-    if (file === own || (record !== undefined && isAlive(record.owner))) continue
-    const watchdog = record?.watchdog
-    if (watchdog !== undefined && isAlive(watchdog)) signalGroup(watchdog.pid, "SIGKILL")
-    removeRecord(file)
-    found = true
+const endFormer = (folder: string): boolean => {
+  const former = recordsIn(folder).filter((record) => !isAliveIn(readOwner(record)))
+  for (const record of former) {
+    removeFile(`${record}${OWNER_ENDING}`)
+    const watchdog = readWatchdog(record)
+    if (watchdog && isAlive(watchdog)) signalGroup(watchdog.pid, "SIGKILL")
+    removeRecord(record)
   }
-  return found
+  return former.length > 0
 }
 
-const recordsIn = (
-  folder: string,
-): readonly { readonly file: string; readonly record: WatchdogRecord | undefined }[] =>
-  namesIn(folder)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => join(folder, name))
-    .map((file) => ({ file, record: readRecord(file) }))
+/** The paths of all records, without their endings. */
+const recordsIn = (folder: string): readonly string[] => {
+  const names = namesIn(folder).flatMap((name) =>
+    [OWNER_ENDING, WATCHDOG_ENDING].flatMap((ending) =>
+      name.endsWith(ending) ? [name.slice(0, -ending.length)] : [],
+    ),
+  )
+  return [...new Set(names)].map((name) => join(folder, name))
+}
 
 const namesIn = (folder: string): readonly string[] => {
   try {
@@ -146,23 +159,34 @@ const namesIn = (folder: string): readonly string[] => {
   }
 }
 
-const readRecord = (file: string): WatchdogRecord | undefined => {
+const isAliveIn = (owner: ProcessIdentity | undefined): boolean =>
+  owner !== undefined && isAlive(owner)
+
+const readOwner = (record: string): ProcessIdentity | undefined =>
+  recordSchema.safeParse(parseJson(readText(`${record}${OWNER_ENDING}`))).data?.owner
+
+const readWatchdog = (record: string): ProcessIdentity | undefined => {
+  const [pid, startTime] = readText(`${record}${WATCHDOG_ENDING}`).trim().split(" ").map(Number)
+  return pid !== undefined && pid > 0 && startTime !== undefined ? { pid, startTime } : undefined
+}
+
+const readText = (file: string): string => {
   try {
-    return readJson(recordSchema, readFileSync(file, "utf8"))
+    return readFileSync(file, "utf8")
   } catch {
-    return undefined
+    return ""
   }
 }
 
-const removeRecord = (file: string): void => {
+const removeRecord = (record: string): void => {
+  removeFile(`${record}${OWNER_ENDING}`)
+  removeFile(`${record}${WATCHDOG_ENDING}`)
+}
+
+const removeFile = (file: string): void => {
   try {
     rmSync(file, { force: true })
   } catch {
-    // It stays, and names an owner that has ended.
+    // It stays, and names a process that has ended.
   }
 }
-
-const identityOf = (pid: number): ProcessIdentity => ({
-  pid,
-  startTime: readProcess(pid)?.startTime ?? 0,
-})

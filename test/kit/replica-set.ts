@@ -4,7 +4,9 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createLocalProvider } from "../../src/fleet/providers/local.ts"
+import { watchForOrphans } from "../../src/fleet/providers/local-orphans.ts"
 import { systemClock } from "../../src/lib/clock.ts"
+import { silentLog } from "./log.ts"
 import { startPostgres } from "../fleet/kit/postgres.ts"
 import { bundleWorker, startWorkerd } from "../hub/kit/workerd.ts"
 import { type Replica, startReplica } from "./replica.ts"
@@ -63,6 +65,16 @@ export const startReplicaSet = async (
     ends.push(workerd.stop, async () => {
       const provider = createLocalProvider({ root, self: [binary], clock: systemClock })
       for (const name of boxes()) await provider.terminate(name)
+      // A next owner: the watchdogs of the killed replicas end.
+      const next = watchForOrphans({
+        root,
+        seconds: 0,
+        command: [],
+        environment: {},
+        clock: systemClock,
+        log: silentLog,
+      })
+      await next.leave()
     })
     const spawn = (port: number, stderr: Bun.BunFile): Bun.Subprocess =>
       Bun.spawn([binary, "serve", "--state-dir", state], {

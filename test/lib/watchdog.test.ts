@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { systemClock } from "../../src/lib/clock.ts"
 import { isAlive, type ProcessIdentity, readProcess } from "../../src/lib/process-identity.ts"
 import { hasOwner, startWatchdog, type Watchdog } from "../../src/lib/watchdog.ts"
+import { registerScript } from "../../src/lib/watchdog-script.ts"
 import { recordingLog } from "../kit/log.ts"
 import { untilTrue } from "../kit/until-true.ts"
 
@@ -87,7 +88,10 @@ test("a next owner ends the watchdog of a killed one, so that its command never 
   // The command would run in this process.
   await isOver(owner.watchdog)
   expect([isAlive(next.watchdog), existsSync(mark())]).toEqual([true, false])
-  expect(readdirSync(records())).toHaveLength(1)
+  expect(readdirSync(records()).toSorted()).toEqual([
+    expect.stringMatching(/\.json$/),
+    expect.stringMatching(/\.watchdog$/),
+  ])
 })
 
 test("a next owner also ends the command of a watchdog whose time is over", async () => {
@@ -111,6 +115,26 @@ test("a next owner also ends the command of a watchdog whose time is over", asyn
   expect(existsSync(mark())).toBe(false)
 })
 
+test("a watchdog whose owner was killed before it could say its name ends when a next owner has come", async () => {
+  const owner = await startOwner(60)
+  await owner.kill()
+  // As between the start of the process and its first line.
+  for (const name of readdirSync(records()))
+    if (name.endsWith(".watchdog")) rmSync(join(records(), name))
+  const record = join(
+    records(),
+    readdirSync(records())
+      .map((name) => name.replace(".json", ""))
+      .join(""),
+  )
+  own(60)
+  const late = Bun.spawn(["/bin/sh", "-c", `${registerScript}\nread -r _`, "sh", record], {
+    stdin: "pipe",
+  })
+  expect(await late.exited).toBe(0)
+  process.kill(owner.watchdog.pid, "SIGKILL")
+})
+
 test("an owner beside another one leaves the other's watchdog alone, and the folder has an owner until both have ended", async () => {
   const one = await startOwner(60)
   const other = await startOwner(60)
@@ -120,6 +144,16 @@ test("an owner beside another one leaves the other's watchdog alone, and the fol
   expect(hasOwner(records())).toBe(true)
   await other.stop()
   expect(hasOwner(records())).toBe(false)
+})
+
+test("an owner that has ended everything also ends the watchdog of one beside it that was killed since", async () => {
+  const one = await startOwner(60)
+  const other = await startOwner(60)
+  await one.kill()
+  expect(isAlive(one.watchdog)).toBe(true)
+  await other.stop()
+  await isOver(one.watchdog)
+  expect(readdirSync(records())).toEqual([])
 })
 
 test("an owner that has ended what it had started leaves no watchdog and no record", async () => {
