@@ -20,6 +20,8 @@ export interface AudioOptions {
 const CONVERT_MS = 60_000
 const TRANSCRIBE_MS = 120_000
 const TRANSCRIPT_BYTES = 1024 * 1024
+/** Silence is packed a thousand times: days of it are a small file, and would fill the disk when they are unpacked. */
+const LONGEST_SECONDS = 7200
 /** Bytes of the header and a tenth of a second of 16 kHz, 16 bit, mono. */
 const SHORTEST_WAVE = 44 + 3200
 
@@ -60,7 +62,17 @@ const convert = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const general = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y"]
-  const format = ["-vn", "-ar", "16000", "-ac", "1", "-c:a", "pcm_s16le"]
+  const format = [
+    "-vn",
+    "-t",
+    String(LONGEST_SECONDS),
+    "-ar",
+    "16000",
+    "-ac",
+    "1",
+    "-c:a",
+    "pcm_s16le",
+  ]
   const allowed = ["-protocol_whitelist", "file", "-format_whitelist", CONTAINERS]
   const args = [...general, ...allowed, "-i", source, ...format, wave]
   await run("ffmpeg", args, options, signal)

@@ -1,6 +1,6 @@
 /** Speech to text, with stand-ins that accept the command lines of ffmpeg and whisper-cli. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { commandOf, descendantsOf, listProcesses } from "../../../src/runner/host/processes.ts"
@@ -40,6 +40,17 @@ describe("voice messages", () => {
   test("a voice message is transcribed", async () => {
     const transcribe = createTranscribe({ path, modelsDir })
     expect(await transcribe(bytes("please fix\nthe build"), signal())).toBe("please fix the build")
+  })
+
+  test("ffmpeg unpacks two hours at most", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "audio-arguments-"))
+    const noted = join(folder, "arguments")
+    const script = `#!/bin/sh\necho "$@" > ${noted}\nexec ${join(programs, "ffmpeg")} "$@"\n`
+    await writeFile(join(folder, "ffmpeg"), script, { mode: 0o755 })
+    const transcribe = createTranscribe({ path: [folder, path].join(delimiter), modelsDir })
+    expect(await transcribe(bytes("hello"), signal())).toBe("hello")
+    expect(await Bun.file(noted).text()).toMatch(/ -i \S+ .*-t 7200 .*\.wav$/m)
+    await rm(folder, { recursive: true })
   })
 
   test("a file without sound is recognized by ffmpeg's output file, not by its exit code", async () => {

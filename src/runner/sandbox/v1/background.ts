@@ -144,8 +144,10 @@ export const createBackground = (
     }
   }
 
+  /** Requests whose process is being started: they count as running. */
+  let starting = 0
   const start = async (request: StartRequest): Promise<ProcessInfo> => {
-    const running = [...known.values()].filter(isRunning).length
+    const running = [...known.values()].filter(isRunning).length + starting
     if (running >= BACKGROUND_LIMITS.maxProcesses) {
       throw new Problem(
         409,
@@ -153,6 +155,15 @@ export const createBackground = (
         `${running} processes run already, which is the limit: stop one of them`,
       )
     }
+    starting += 1
+    try {
+      return await launch(request)
+    } finally {
+      starting -= 1
+    }
+  }
+
+  const launch = async (request: StartRequest): Promise<ProcessInfo> => {
     started += 1
     const id = `proc_${started}`
     const processMark = crypto.randomUUID()
