@@ -21,9 +21,9 @@ const folder = mkdtempSync(join(tmpdir(), "fleet-api-sandboxes-"))
 const log: string[] = []
 const store = openSqliteStore(":memory:")
 const provider = runnerProvider()
-const { address, look } = provider
+const { address, create: make, look } = provider
 const changed = provider as {
-  -readonly [Name in "address" | "look"]: RunnerProvider[Name]
+  -readonly [Name in "address" | "create" | "look"]: RunnerProvider[Name]
 }
 let stack: ServeStack
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
   })
 })
 afterEach(() => {
-  Object.assign(changed, { address, look })
+  Object.assign(changed, { address, create: make, look })
 })
 afterAll(async () => {
   await provider.stop()
@@ -124,6 +124,29 @@ describe("a sandbox of another session agent", () => {
     expect(provider.specs.filter(({ session }) => session === sessionId)).toEqual([])
     const { status } = await call("POST", "/create-session", body)
     expect(status).toBe(200)
+  })
+
+  test("a session that is ended while its snapshot is looked for, which does not exist, has ended", async () => {
+    const sessionId = "elsewhere-ended"
+    const [asked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    changed.create = async (...spec) => {
+      asked.resolve()
+      await released.promise
+      return make(...spec)
+    }
+    const body = { ...given, sessionId, userId: "erin", snapshotImageId: "never-made" }
+    const restored = call("POST", "/restore-session", body)
+    await asked.promise
+    const path = `/api/sandbox/${sessionId}/terminate?wait=1`
+    const ended = call("POST", path, undefined, "erin")
+    await untilTrue(
+      async () => (await store.find(sessionId))?.life.wanted === "ended",
+      "the end is wanted",
+    )
+    released.resolve()
+    expect((await ended).body["status"]).toBe("terminated")
+    expect(await restored).toMatchObject({ status: 404, body: { code: "no-snapshot" } })
+    expect((await store.find(sessionId))?.life.phase).toBe("ended")
   })
 
   test("the volume of a workspace is deleted when no sandbox uses it", async () => {

@@ -61,7 +61,7 @@ const NO_SNAPSHOT = "the snapshot does not exist"
 
 /** The sandbox is not made: there is nothing to make it from. */
 export const lacksSnapshot = ({ wanted, lastError }: Life): boolean =>
-  wanted === "asleep" && lastError === NO_SNAPSHOT
+  wanted !== "running" && lastError === NO_SNAPSHOT
 
 /** The answer may be wrong, after a change of the account for example, so the snapshot itself is not deleted. */
 const afterMissing = (
@@ -72,9 +72,11 @@ const afterMissing = (
   if (id === undefined) return failedOnce(life, "the image does not exist", at)
   const missingSnapshots = [...new Set([...(life.missingSnapshots ?? []), id])]
   const known = { ...life, snapshot: undefined, missingSnapshots }
-  // Who asked for this snapshot decides what comes next: an empty sandbox would pass for the restored one.
-  if (hasSuccessors === false)
-    return [{ ...known, wanted: "asleep", deep: life.deep ?? false, lastError: NO_SNAPSHOT }]
+  if (hasSuccessors === false) {
+    const lacking = { ...known, lastError: NO_SNAPSHOT }
+    // Who asked for this snapshot decides what comes next: an empty sandbox would pass for the restored one.
+    return [lacking.wanted === "running" ? { ...lacking, wanted: "asleep", deep: false } : lacking]
+  }
   const [failed, ...told] = failedOnce(known, "its snapshot does not exist", at)
   return [failed, notes.snapshotMissing, ...told]
 }
