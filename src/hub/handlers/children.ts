@@ -126,10 +126,12 @@ export const createChildren = ({
           })),
       ),
     terminate: async (parent, child, why) => {
-      // The list of children holds what the runner has reported, too: the child itself says whose it is.
-      if ((await sessions.parentOf(child)) !== parent)
+      const { session, access } = mustFind(parent)
+      const isListed = session.children().some(({ id }) => id === child)
+      // The list holds what the runner has reported, too, and a person can make a session below this one: both must say it.
+      if (!isListed || (await sessions.parentOf(child)) !== parent)
         throw new Refusal(`${child} is not a child of this session`)
-      await sessions.terminate(child, mustFind(parent).access.owner(), why, true)
+      await sessions.terminate(child, access.owner(), why, true)
     },
     endAll: async (parent) => {
       const { session, access } = mustFind(parent)
