@@ -66,7 +66,8 @@ echo ${CANARY} > canary.txt
     password=$(tr '\\0' '\\n' < /proc/$pid/environ | sed -n 's/^OPENCODE_SERVER_PASSWORD=//p')
     port=$(tr '\\0' ' ' < /proc/$pid/cmdline | sed -n 's/.*--port \\([0-9]*\\).*/\\1/p')
     for path in config config/providers provider global/config; do
-      curl -sS -u "opencode:$password" "http://127.0.0.1:$port/$path"
+      # An OpenCode of another test may be stopped: it takes the connection and does not answer.
+      curl -sS --max-time 5 -u "opencode:$password" "http://127.0.0.1:$port/$path"
     done
   done
   # Reads the broker's address and token from OpenCode's files, as the agent can.
