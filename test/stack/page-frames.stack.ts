@@ -52,8 +52,7 @@ afterAll(async () => {
 /** The frame of a panel, once it is at the box. */
 const frameOf = async (panel: string): Promise<Frame> => {
   await page.goto(`${stage.origin}/c/local/web:held?panel=${panel}`)
-  const box = stage.origin.replace("//", "//box.")
-  const find = () => page.frames().find((frame) => frame.url().startsWith(box))
+  const find = () => page.frames().find((frame) => frame.url().startsWith("http://box-"))
   await until(() => find() !== undefined, `the frame of ${panel}`, 90)
   return find() ?? page.mainFrame()
 }
@@ -68,7 +67,7 @@ const expectWalls = async (frame: Frame): Promise<void> => {
   expect(permission).not.toBe("")
   const aim: Aim = {
     page: stage.origin,
-    box: stage.origin.replace("//", "//box."),
+    box: new URL(frame.url()).origin,
     permission,
     terminal: "none",
     collector: stage.origin,
@@ -139,7 +138,7 @@ test("a page of the same site, as a tunnel has, shows neither the editor nor the
   for (const panel of ["editor", "desktop"]) addresses.push((await frameOf(panel)).url())
   expect(addresses.map((url) => new URL(url).pathname)).toEqual(["/vscode/", "/vnc/vnc.html"])
   const tab = await page.context().newPage()
-  await tab.goto(`http://evil--box.sandpiper.localhost:${server.port}/`)
+  await tab.goto(`http://evil--${new URL(addresses[0] ?? "").hostname}:${server.port}/`)
   for (const url of addresses) {
     // The person's cookie opens it in a tab.
     const own = await page.context().newPage()
