@@ -167,7 +167,8 @@ const readOwner = (record: string): ProcessIdentity | undefined =>
 
 const readWatchdog = (record: string): ProcessIdentity | undefined => {
   const [pid, startTime] = readText(`${record}${WATCHDOG_ENDING}`).trim().split(" ").map(Number)
-  return pid !== undefined && pid > 0 && startTime !== undefined ? { pid, startTime } : undefined
+  // A signal to the group 1 would go to every process of the user.
+  return pid !== undefined && pid > 1 && startTime !== undefined ? { pid, startTime } : undefined
 }
 
 const readText = (file: string): string => {
